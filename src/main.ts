@@ -3,7 +3,7 @@
 import { isatty } from 'node:tty'
 import type { Command } from './cli/command.ts'
 import { exitCodes, Interrupted } from './cli/exit.ts'
-import { fitted, hasColour, openOutput } from './cli/output.ts'
+import { hasColour, openOutput } from './cli/output.ts'
 import { runProgram } from './cli/program.ts'
 import { demoDirectory, runningDemo } from './cli/running-demo.ts'
 import { dotEnvWarnings, type Environment, readEnvironment } from './config/environment.ts'
@@ -32,12 +32,9 @@ process.exitCode = await runProgram(process.argv.slice(2), {
 
 function environmentFor({ ignoresDemo = false }: Command): Environment {
   const environment = readEnvironment()
-  for (const warning of dotEnvWarnings()) stderr.say(fitted(warning, stderr))
+  for (const warning of dotEnvWarnings()) stderr.tell(warning)
   const ofDemo = ignoresDemo ? null : runningDemo(environment)
-  if (ofDemo)
-    stderr.say(
-      fitted(`Nothing is configured, so this shows the demo that runs here (${demoDirectory}).`, stderr),
-    )
+  if (ofDemo) stderr.tell(`Nothing is configured, so this shows the demo that runs here (${demoDirectory}).`)
   return ofDemo ?? environment
 }
 

@@ -5,9 +5,9 @@ import { deedInWords, toldInWords } from '../operator/action-words.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
-import { type ExitCode, exitCodes, worst } from './exit.ts'
-import { askMirror, showFromMirror } from './mirror.ts'
-import { fitted, wrapped } from './output.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
+import { showFromMirror } from './mirror.ts'
+import { utcSecond, wrapped } from './output.ts'
 
 export const actions: Command = {
   name: 'actions',
@@ -19,29 +19,26 @@ export const actions: Command = {
     json,
   },
   examples: ['tidemark actions', 'tidemark actions assignment --limit 5', 'tidemark actions verify'],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values, stdout } = call
-  const [name, ...more] = positionals
-  if (name === 'verify' && more.length === 0) return await verify(call)
-  if (values.kept !== undefined) throw new UsageError('--kept is for `tidemark actions verify`.')
-  if (more.length > 0) throw new UsageError('`tidemark actions` takes one stream, or none for all.')
-  const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 20
-  return await showFromMirror(call, actionsDocument, { stream: name, limit }, (found) => {
-    if (found.length === 0) stdout.say('Nobody has done anything here yet.')
-    else stdout.say(found.map((line) => asText(line, stdout.columns())).join('\n'))
-  })
+  async run(call) {
+    const { positionals, values, stdout } = call
+    const [name, ...more] = positionals
+    if (name === 'verify' && more.length === 0) return await verify(call)
+    if (values.kept !== undefined) throw new UsageError('--kept is for `tidemark actions verify`.')
+    if (more.length > 0) throw new UsageError('`tidemark actions` takes one stream, or none for all.')
+    const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 20
+    return await showFromMirror(call, actionsDocument, { stream: name, limit }, (found) => {
+      if (found.length === 0) stdout.say('Nobody has done anything here yet.')
+      else stdout.say(found.map((line) => asText(line, stdout.columns())).join('\n'))
+    })
+  },
 }
 
 /** When and who in one line; what it was, why and what came of it below. */
 function asText(line: Action, width: number | null) {
   const { at, who, door, address, target, reason, result } = line
-  const when = at.toISOString().slice(0, 19).replace('T', ' ')
   const why = reason === null ? '' : `, “${reason}”`
   return [
-    `${when} UTC  ${who === '' ? 'no name' : who} (${door}, ${address})`,
+    `${utcSecond(at)} UTC  ${who === '' ? 'no name' : who} (${door}, ${address})`,
     wrapped(
       `    ${deedInWords(line)} ${target}${why}: ${result}. ${toldInWords(line).replaceAll(/\s+/g, ' ')}`,
       width,
@@ -60,31 +57,30 @@ async function verify(call: Call): Promise<ExitCode> {
     throw new UsageError(
       '--kept takes a whole hash, as `tidemark actions verify` printed it: 64 digits and letters from a to f.',
     )
-  let code: ExitCode = exitCodes.done
-  const read = await askMirror(call, verification, { kept: kept ?? undefined }, (chain) => {
-    if (!chain.intact) code = exitCodes.failed
-    if (values.json) stdout.json(chain)
-    else stdout.say(fitted(chainInWords(chain, kept), stdout))
-  })
-  return worst([read, code])
+  return await showFromMirror(
+    call,
+    verification,
+    { kept: kept ?? undefined },
+    (chain) => stdout.tell(chainInWords(chain, kept)),
+    ({ intact }) => (intact ? exitCodes.done : exitCodes.failed),
+  )
 }
 
 function chainInWords(
   { lines, from, since, newest, broken, has_kept: hasKept }: Chain,
   kept: string | null,
 ): string {
-  const day = (at: Date) => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
   if (since === null)
     return kept === null ? 'There are no lines yet.' : `No line has the hash ${kept}: all lines were removed.`
   const found = broken.map(({ id, at, missing }) =>
     missing === '0'
-      ? `Line ${id} (${day(at)}) is not as it was written, or the line before it is not.`
-      : `${plural(Number(missing), 'line')} before line ${id} (${day(at)}) ${missing === '1' ? 'was' : 'were'} removed.`,
+      ? `Line ${id} (${utcSecond(at)} UTC) is not as it was written, or the line before it is not.`
+      : `${plural(Number(missing), 'line')} before line ${id} (${utcSecond(at)} UTC) ${missing === '1' ? 'was' : 'were'} removed.`,
   )
   if (hasKept === false)
     found.push(`No line has the hash ${kept}: lines were removed or written anew since it was printed.`)
   // An action has a line of its beginning and one of its end, a sign-in or a download one alone.
-  const all = `${plural(Number(lines), 'line')} since ${day(since)} (most actions have two: one before, one for what came of it)`
+  const all = `${plural(Number(lines), 'line')} since ${utcSecond(since)} UTC (most actions have two: one before, one for what came of it)`
   const head =
     found.length === 0
       ? [`${all}: none was changed, and none is missing from line ${from} on.`]

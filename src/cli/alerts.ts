@@ -15,11 +15,19 @@ import { readSilences, type Silence } from '../store/book/silences.ts'
 import { overridesOf } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { utcMinute } from '../util/text.ts'
-import { type Call, type Command, json, option, textOf } from './command.ts'
+import {
+  type Call,
+  type Command,
+  expectNoWords,
+  json,
+  onlyWord,
+  option,
+  runAction,
+  textsOf,
+} from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { fitted, fittedTable } from './output.ts'
-import { expectNoWords, findAction, onlyWord } from './parse.ts'
+import { fittedTable } from './output.ts'
 import { peekAtKept } from './peek.ts'
 import { act, actThere } from './recorded.ts'
 import { openGathering } from './status.ts'
@@ -60,35 +68,23 @@ export const alerts: Command = {
     'tidemark alerts mute assignment --for 2h --reason "the upstream is being upgraded"',
     'tidemark alerts ack stale:assignment --reason "ticket 4711"',
   ],
-  async run(call) {
-    const [word = '', ...positionals] = call.positionals
-    return await findAction('alerts', actions, word)({ ...call, positionals })
-  },
-}
-
-const reasonIn = ({ values }: Call) => ({ reason: textOf(values, 'reason') })
-const actions: Readonly<Record<string, (call: Call) => Promise<ExitCode>>> = {
-  list,
-  test,
-  mute: (call) =>
-    act(call, 'muteAlerts', target('mute', call), {
-      ...{ for: textOf(call.values, 'for'), until: textOf(call.values, 'until'), ...reasonIn(call) },
-    }),
-  unmute: (call) => act(call, 'unmuteAlerts', target('unmute', call)),
-  receiver: setReceiver,
-  rule: (call) => act(call, 'setRule', target('rule', call), textsOf(call, ruleOptions)),
-  remove: (call) => act(call, 'removeAlerting', target('remove', call), reasonIn(call)),
-  undo: (call) => act(call, 'undoAlerting', target('undo', call), reasonIn(call)),
-  ack: (call) => act(call, 'acknowledgeProblem', target('ack', call), reasonIn(call)),
-  rules,
+  run: runAction('alerts', {
+    list,
+    test,
+    mute: (call) => act(call, 'muteAlerts', target('mute', call), textsOf(call, ['for', 'until', 'reason'])),
+    unmute: (call) => act(call, 'unmuteAlerts', target('unmute', call)),
+    receiver: setReceiver,
+    rule: (call) => act(call, 'setRule', target('rule', call), textsOf(call, ruleOptions)),
+    remove: (call) => act(call, 'removeAlerting', target('remove', call), textsOf(call, ['reason'])),
+    undo: (call) => act(call, 'undoAlerting', target('undo', call), textsOf(call, ['reason'])),
+    ack: (call) => act(call, 'acknowledgeProblem', target('ack', call), textsOf(call, ['reason'])),
+    rules,
+  }),
 }
 
 const ruleOptions = ['to', 'kinds', 'streams', 'sources', 'after', 'quiet', 'reason'] as const
 const receiverOptions = ['format', 'smtp', 'from', 'to', 'reason'] as const
 const secretOptions = ['webhook', 'key', 'password'] as const
-
-const textsOf = ({ values }: Call, names: readonly string[]) =>
-  Object.fromEntries(names.map((name) => [name, textOf(values, name)]))
 
 /** A secret stands in no command, which others of this machine could see. */
 async function setReceiver(call: Call): Promise<ExitCode> {
@@ -149,7 +145,7 @@ async function test(call: Call): Promise<ExitCode> {
       ...{ sent: failed.length === 0, format: first && formOf(first) },
       receivers: tested.map(({ receiver, text, failure }) => ({ receiver, sent: failure === null, text })),
     })
-  else for (const { text, failure } of tested) (failure === null ? stdout : stderr).say(fitted(text, stdout))
+  else for (const { text, failure } of tested) (failure === null ? stdout : stderr).tell(text)
   return failed.length === 0 ? exitCodes.done : exitCodes.failed
 }
 

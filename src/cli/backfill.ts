@@ -21,11 +21,10 @@ import { runNextBackfill } from '../sync/changes/backfill.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
-import { type Call, type Command, flag, json, option, textOf } from './command.ts'
+import { type Call, type Command, flag, json, option, textsOf } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showReading } from './live-progress.ts'
 import { listFromMirror } from './mirror.ts'
-import { fitted } from './output.ts'
 import { act, actThere, actUpstream } from './recorded.ts'
 
 export const backfill: Command = {
@@ -49,23 +48,21 @@ export const backfill: Command = {
     'tidemark backfill assignment    # goes on with one that was interrupted',
     'tidemark backfill --list',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values } = call
-  if (positionals.length > 1) throw new UsageError('`tidemark backfill` takes one stream.')
-  if (values.list && values.cancel !== undefined)
-    throw new UsageError('Use either --list or --cancel, not both.')
-  if (values.cancel !== undefined && positionals.length > 0)
-    throw new UsageError('`tidemark backfill --cancel` takes an id, and no stream.')
-  const other = values.list ? 'list' : values.cancel !== undefined ? 'cancel' : null
-  const wrong = [...spanOptions, 'dry-run'].find((name) => values[name] !== undefined)
-  if (other !== null && wrong !== undefined)
-    throw new UsageError(`--${wrong} goes with a new backfill, not with --${other}.`)
-  if (values.list) return await listAll(call)
-  if (values.cancel !== undefined) return await act(call, 'cancelBackfill', String(values.cancel))
-  return await begin(call)
+  async run(call) {
+    const { positionals, values } = call
+    if (positionals.length > 1) throw new UsageError('`tidemark backfill` takes one stream.')
+    if (values.list && values.cancel !== undefined)
+      throw new UsageError('Use either --list or --cancel, not both.')
+    if (values.cancel !== undefined && positionals.length > 0)
+      throw new UsageError('`tidemark backfill --cancel` takes an id, and no stream.')
+    const other = values.list ? 'list' : values.cancel !== undefined ? 'cancel' : null
+    const wrong = [...spanOptions, 'dry-run'].find((name) => values[name] !== undefined)
+    if (other !== null && wrong !== undefined)
+      throw new UsageError(`--${wrong} goes with a new backfill, not with --${other}.`)
+    if (values.list) return await listAll(call)
+    if (values.cancel !== undefined) return await act(call, 'cancelBackfill', String(values.cancel))
+    return await begin(call)
+  },
 }
 
 async function begin(call: Call): Promise<ExitCode> {
@@ -75,7 +72,7 @@ async function begin(call: Call): Promise<ExitCode> {
     throw new UsageError(
       '`tidemark backfill` needs a stream, e.g. `tidemark backfill assignment --from-version N`.',
     )
-  const asked = Object.fromEntries(spanOptions.map((option) => [option, textOf(values, option)]))
+  const asked = textsOf(call, spanOptions)
   const isDryRun = values['dry-run'] === true
   const there = await actThere(call, 'backfill', name, { ...asked, 'dry-run': isDryRun ? 'yes' : null })
   if (there !== null) return there
@@ -97,7 +94,7 @@ async function begin(call: Call): Promise<ExitCode> {
     const span = await findSpan(pool, stream, { from, to })
     const plan = await planBackfill(context, stream, span)
     if (values.json) stdout.json(plan.json)
-    else stdout.say(fitted(plan.text, stdout))
+    else stdout.tell(plan.text)
     return exitCodes.done
   }
   const { detail } = await actUpstream(call, context, ['backfill', actions.backfill], stream.name, asked)
@@ -134,7 +131,7 @@ async function work(
         progress.end()
         if (outcome?.error) log.debug({ err: outcome.error, stream: stream.name }, 'the backfill failed')
         if (values.json) stdout.json(backfillJson(current))
-        else stdout.say(fitted(backfillSentence(current), stdout))
+        else stdout.tell(backfillSentence(current))
         if (current.status === 'done') return exitCodes.done
         if (outcome?.status === 'failed') return exitCodeOfRun(outcome)
         if (waits) return exitCodes.upstream
@@ -150,23 +147,19 @@ async function work(
 /** It needs the mirror alone. */
 async function listAll(call: Call): Promise<ExitCode> {
   const [name] = call.positionals
-  return await listFromMirror(
-    call,
-    backfills,
-    { stream: name },
-    {
-      none: `There was no backfill${name === undefined ? '' : ` of ${name}`} yet.`,
-      columns: [
-        ['ID', ({ id }) => id],
-        ['STREAM', ({ stream }) => stream],
-        ['STATUS', ({ status }) => status],
-        ['FROM', ({ from }) => from],
-        ['TO', ({ to }) => to],
-        ['POSITION', ({ position }) => position],
-        ['ROWS READ', ({ rows_read }) => count(rows_read)],
-        ['REQUESTED BY', ({ requested_by }) => requested_by],
-        ['NOTE', ({ error, note }) => error ?? note ?? ''],
-      ],
-    },
-  )
+  return await listFromMirror(call, backfills, {
+    asked: { stream: name },
+    none: `There was no backfill${name === undefined ? '' : ` of ${name}`} yet.`,
+    columns: [
+      ['ID', ({ id }) => id],
+      ['STREAM', ({ stream }) => stream],
+      ['STATUS', ({ status }) => status],
+      ['FROM', ({ from }) => from],
+      ['TO', ({ to }) => to],
+      ['POSITION', ({ position }) => position],
+      ['ROWS READ', ({ rows_read }) => count(rows_read)],
+      ['REQUESTED BY', ({ requested_by }) => requested_by],
+      ['NOTE', ({ error, note }) => error ?? note ?? ''],
+    ],
+  })
 }

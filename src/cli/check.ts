@@ -3,7 +3,7 @@
 import { messageOf } from '../util/errors.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 
-export type Check<Report = unknown> = {
+export type Check = {
   readonly name: string
   /** False: something has to be done, and `says` tells what. */
   readonly isFine: boolean
@@ -13,7 +13,7 @@ export type Check<Report = unknown> = {
   readonly isUntold?: boolean
   readonly says: string
   /** What there is to say of it besides, in the document. */
-  readonly belief?: Report
+  readonly belief?: unknown
 }
 
 export const good = (name: string, says: string): Check => ({ name, isFine: true, says })

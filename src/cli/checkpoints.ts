@@ -2,8 +2,7 @@
 
 import { checkpoints as checkpointsDocument } from '../documents/positions.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json, option, wholeNumber } from './command.ts'
-import type { ExitCode } from './exit.ts'
+import { type Command, json, option, wholeNumber } from './command.ts'
 import { listFromMirror } from './mirror.ts'
 
 export const checkpoints: Command = {
@@ -19,20 +18,14 @@ export const checkpoints: Command = {
     'tidemark checkpoints assignment --limit 10',
     'tidemark checkpoints --json',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values } = call
-  const [name, ...more] = positionals
-  if (more.length > 0)
-    throw new UsageError('`tidemark checkpoints` takes one stream, or none to list those of all streams.')
-  const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
-  return await listFromMirror(
-    call,
-    checkpointsDocument,
-    { stream: name, limit },
-    {
+  async run(call) {
+    const { positionals, values } = call
+    const [name, ...more] = positionals
+    if (more.length > 0)
+      throw new UsageError('`tidemark checkpoints` takes one stream, or none to list those of all streams.')
+    const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
+    return await listFromMirror(call, checkpointsDocument, {
+      asked: { stream: name, limit },
       none:
         name === undefined
           ? 'There is no checkpoint yet: `tidemark sync` makes the first.'
@@ -44,6 +37,6 @@ async function run(call: Call): Promise<ExitCode> {
         ['REACHED AT', ({ reached_at }) => reached_at.toISOString()],
         ['REASON', ({ reason, moved_by }) => [reason, moved_by && `(${moved_by})`].filter(Boolean).join(' ')],
       ],
-    },
-  )
+    })
+  },
 }

@@ -1,9 +1,10 @@
-// What a verb of the program is. Each file of a verb defines one; `verbs.ts` lists them.
+// What a verb of the program is, and how it reads its words and options. Each file of a verb defines one; `verbs.ts` lists them.
 
 import { hostname, userInfo } from 'node:os'
 import type { Logger } from '../log.ts'
 import type { Catalogue } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
+import { nearest } from '../util/text.ts'
 import type { ExitCode } from './exit.ts'
 import type { Environment, Output } from './output.ts'
 
@@ -67,11 +68,60 @@ export function osUser(): string {
   }
 }
 
+type Action = (call: Call) => Promise<ExitCode>
+
+/** Does what the second word says, or else the usual one, with the words after it. */
+export const runAction =
+  (verb: string, actions: Readonly<Record<string, Action>>, usual = ''): Action =>
+  async (call) => {
+    const [word = usual, ...positionals] = call.positionals
+    return await findAction(verb, actions, word)({ ...call, positionals })
+  }
+
+/** The second word of a verb that has several, such as `tidemark deletions approve`. */
+export function findAction<Found>(
+  verb: string,
+  actions: Readonly<Record<string, Found>>,
+  word: string,
+): Found {
+  const found = Object.hasOwn(actions, word) ? actions[word] : undefined
+  if (found !== undefined) return found
+  const known = Object.keys(actions)
+  if (known.length === 1) throw new UsageError(`Write \`tidemark ${verb} ${known[0]}\`.`)
+  if (word === '')
+    throw new UsageError(
+      `\`tidemark ${verb}\` needs one of ${known.join(', ')}. \`tidemark ${verb} --help\` shows how.`,
+    )
+  const [near] = nearest(word, known)
+  const advice = near ? `Did you mean \`tidemark ${verb} ${near}\`?` : `It has ${known.join(', ')}.`
+  throw new UsageError(`\`tidemark ${verb}\` has no "${word}". ${advice}`)
+}
+
+/** The only word that a verb takes. `mistake` says what it takes. */
+export function onlyWord([word, ...more]: readonly string[], mistake: string): string {
+  if (word === undefined || more.length > 0) throw new UsageError(mistake)
+  return word
+}
+
+/** For verbs that are told everything by options. */
+export function expectNoWords(verb: string, { positionals }: Pick<Call, 'positionals'>): void {
+  const [word] = positionals
+  if (word !== undefined)
+    throw new UsageError(`\`tidemark ${verb}\` takes options only, and was given "${word}".`)
+}
+
 /** The value of an option; null when it is not there or empty. */
 export function textOf(values: Values, name: string): string | null {
   const value = values[name]
   return typeof value === 'string' ? value.trim() || null : null
 }
+
+/** The values of some options, as an action takes them. */
+export const textsOf = (
+  { values }: Call,
+  names: readonly string[],
+): Readonly<Record<string, string | null>> =>
+  Object.fromEntries(names.map((name) => [name, textOf(values, name)]))
 
 /** One of the values that an option can have; null when it is not there. */
 export function oneOf<Known extends string>(

@@ -16,10 +16,9 @@ import {
   unknownInWords,
 } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, flag, json, option, textOf } from './command.ts'
+import { type Call, type Command, expectNoWords, flag, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { fitted, fittedTable } from './output.ts'
-import { expectNoWords } from './parse.ts'
+import { fittedTable } from './output.ts'
 import { peekAtOverrides } from './peek.ts'
 import { act } from './recorded.ts'
 
@@ -41,19 +40,17 @@ export const config: Command = {
     'tidemark config set SCHEDULE acme.assignment=10s',
     'tidemark config --source acme',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const [word, ...positionals] = call.positionals
-  const reason = textOf(call.values, 'reason')
-  const source = sourceOfEnvironment(call.environment)
-  if (word === 'set') {
-    const { name, value } = assignmentIn(positionals, source)
-    return await act(call, 'setSetting', name, { value, reason })
-  }
-  if (word === 'unset') return await act(call, 'unsetSetting', nameIn(positionals, source), { reason })
-  return await show(call)
+  async run(call) {
+    const [word, ...positionals] = call.positionals
+    const reason = textOf(call.values, 'reason')
+    const source = sourceOfEnvironment(call.environment)
+    if (word === 'set') {
+      const { name, value } = assignmentIn(positionals, source)
+      return await act(call, 'setSetting', name, { value, reason })
+    }
+    if (word === 'unset') return await act(call, 'unsetSetting', nameIn(positionals, source), { reason })
+    return await show(call)
+  },
 }
 
 function assignmentIn(words: readonly string[], source: string): Override {
@@ -113,9 +110,9 @@ async function show(call: Call): Promise<ExitCode> {
         ? []
         : [`What was changed while workers run is not shown: ${unknownBecause}`]),
     ]
-    for (const note of notes) stdout.say(fitted(`! ${note}`, stdout))
+    for (const note of notes) stdout.tell(`! ${note}`)
     if (problems.length > 0) stdout.say('The configuration cannot be used:')
-    for (const problem of problems) stdout.say(fitted(`  ${problem}`, stdout))
+    for (const problem of problems) stdout.tell(`  ${problem}`)
   }
   return problems.length === 0 ? exitCodes.done : exitCodes.usage
 }

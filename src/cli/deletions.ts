@@ -9,11 +9,20 @@ import { actions as operatorActions } from '../operator/actions.ts'
 import { shareMissing } from '../operator/deletions.ts'
 import { pickStream } from '../streams/catalog.ts'
 import { count } from '../util/text.ts'
-import { type Call, type Command, flag, json, option, textOf, wholeNumber } from './command.ts'
+import {
+  type Call,
+  type Command,
+  flag,
+  json,
+  onlyWord,
+  option,
+  runAction,
+  textOf,
+  wholeNumber,
+} from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { showFromMirror } from './mirror.ts'
-import { fitted, wrapped } from './output.ts'
-import { findAction, onlyWord } from './parse.ts'
+import { wrapped } from './output.ts'
 import { reconcileExitCode, reconcileJson, reconcileText } from './reconcile.ts'
 import { act, actThere, actUpstream } from './recorded.ts'
 
@@ -37,17 +46,12 @@ export const deletions: Command = {
     'tidemark deletions reject assignment --reason "the integration user had lost a right"',
     'tidemark deletions undo assignment',
   ],
-  run,
+  run: runAction('deletions', { list, approve, reject, undo }, 'list'),
 }
 
-async function run(call: Call): Promise<ExitCode> {
-  const [word = 'list', ...rest] = call.positionals
-  return await findAction('deletions', actions, word)(call, rest)
-}
-
-async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
-  const { stdout } = call
-  return await showFromMirror(call, deletionsDocument, { stream: [...names] }, ({ blocked }) =>
+async function list(call: Call): Promise<ExitCode> {
+  const { positionals, stdout } = call
+  return await showFromMirror(call, deletionsDocument, { stream: [...positionals] }, ({ blocked }) =>
     stdout.say(
       blocked.length === 0
         ? 'No deletions are blocked.'
@@ -56,12 +60,12 @@ async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
   )
 }
 
-async function approve(call: Call, words: readonly string[]): Promise<ExitCode> {
+async function approve(call: Call): Promise<ExitCode> {
   const { environment, values, log, stdout } = call
   // People copy the number as `list` and the pages write it: 3,598.
   const rows = textOf(values, 'rows')?.replaceAll(/[,\s]/g, '') ?? null
   wholeNumber({ rows: rows ?? undefined }, 'rows', { least: 1 })
-  const stream = oneStream('approve', words)
+  const stream = oneStream('approve', call)
   const fields = { rows, reason: textOf(values, 'reason') }
   const there = await actThere(call, 'approve', stream, fields)
   if (there !== null) return there
@@ -71,29 +75,24 @@ async function approve(call: Call, words: readonly string[]): Promise<ExitCode> 
   const { detail } = await actUpstream(call, context, ['approve', operatorActions.approve], name, fields)
   if (detail === undefined) return exitCodes.failed
   if (values.json) stdout.json(reconcileJson(detail))
-  else stdout.say(fitted(reconcileText(detail), stdout))
+  else stdout.tell(reconcileText(detail))
   return reconcileExitCode(detail)
 }
 
-const reject = (call: Call, words: readonly string[]): Promise<ExitCode> =>
-  act(call, 'reject', pickStream(oneStream('reject', words), call.catalogue).name, {
+function reject(call: Call): Promise<ExitCode> {
+  return act(call, 'reject', pickStream(oneStream('reject', call), call.catalogue).name, {
     reason: textOf(call.values, 'reason'),
     restore: call.values.restore === true ? 'yes' : null,
   })
-
-const undo = (call: Call, words: readonly string[]): Promise<ExitCode> =>
-  act(call, 'lookAgain', pickStream(oneStream('undo', words), call.catalogue).name)
-
-const actions: Readonly<Record<string, (call: Call, words: readonly string[]) => Promise<ExitCode>>> = {
-  list,
-  approve,
-  reject,
-  undo,
 }
 
-const oneStream = (action: string, words: readonly string[]): string =>
+function undo(call: Call): Promise<ExitCode> {
+  return act(call, 'lookAgain', pickStream(oneStream('undo', call), call.catalogue).name)
+}
+
+const oneStream = (action: string, { positionals }: Call): string =>
   onlyWord(
-    words,
+    positionals,
     `\`tidemark deletions ${action}\` takes one stream. \`tidemark deletions list\` shows where deletions are blocked.`,
   )
 

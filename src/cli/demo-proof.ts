@@ -11,15 +11,7 @@ import { readVersionField } from '../store/book/checkpoints.ts'
 import { versionedBy } from '../streams/catalog.ts'
 import { isObject, readRecords } from '../streams/record.ts'
 
-export type Proof = {
-  readonly at: Date
-  readonly compared: number
-  /** Records that cannot be rows, and are in the quarantine. */
-  readonly quarantined: number
-  /** The first of them, in words. */
-  readonly differences: readonly string[]
-  readonly total: number
-}
+export type Proof = Awaited<ReturnType<typeof proveCopy>>
 
 const streams = ['assignment', 'assignment_note'] as const
 const pageSize = 1_000
@@ -30,7 +22,7 @@ const settleMs = 6_000
 type Parts = { readonly simulator: Simulator; readonly context: SyncContext }
 
 /** Compares twice, and counts what differs both times: a difference that is gone after the next polls was only a change on its way. */
-export async function proveCopy(parts: Parts, signal: AbortSignal): Promise<Proof> {
+export async function proveCopy(parts: Parts, signal: AbortSignal) {
   const first = await compareAll(parts)
   if (first.told.length === 0) return proofOf(first, first.told)
   await wait(settleMs, undefined, { signal })
@@ -42,15 +34,18 @@ export async function proveCopy(parts: Parts, signal: AbortSignal): Promise<Proo
   )
 }
 
-type Compared = Pick<Proof, 'at' | 'compared' | 'quarantined'> & { readonly told: readonly string[] }
+type Compared = Awaited<ReturnType<typeof compareAll>>
 
-const proofOf = ({ at, compared, quarantined }: Compared, told: readonly string[]): Proof => ({
-  ...{ at, compared, quarantined },
+const proofOf = ({ at, compared, quarantined }: Compared, told: readonly string[]) => ({
+  at,
+  compared,
+  quarantined,
+  /** The first of them, in words. */
   differences: told.slice(0, mostTold),
   total: told.length,
 })
 
-async function compareAll({ simulator, context }: Parts): Promise<Compared> {
+async function compareAll({ simulator, context }: Parts) {
   const at = new Date()
   const told: string[] = []
   let [compared, quarantined] = [0, 0]
@@ -72,6 +67,7 @@ async function compareAll({ simulator, context }: Parts): Promise<Compared> {
       for (const { key, kind, columns } of await context.compareOnce(versioned, page))
         told.push(inWords(name, key, kind, columns))
     }
+    // Records that cannot be rows.
     const aside = await quarantinedOf(pool, name, keyField, rejected)
     quarantined += aside.size
     for (const key of rejected)

@@ -3,25 +3,26 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { deserialize, serialize } from 'node:v8'
 import { loadConfig, loadHttpPort, loadLogLevel } from '../config/load.ts'
 import { statusJson, type WholeStatus } from '../documents/status.ts'
 import { freePort } from '../embedded-postgres/cluster.ts'
-import type { Logger } from '../log.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
+import type { Backup } from '../simulator/source.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { lockKeys } from '../store/server/session.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
 import { type Demo, newOneTimeKey } from '../web/demo.ts'
 import { serve } from '../worker/serve.ts'
-import { type Call, type Command, flag, option, textOf, wholeNumber } from './command.ts'
+import { openQuestions } from './ask.ts'
+import { type Call, type Command, expectNoWords, flag, option, textOf, wholeNumber } from './command.ts'
 import { hiddenMs, openDemo } from './demo-incidents.ts'
-import { alertKeyFile, chooseState, type DemoState, forgetState, keepState } from './demo-state.ts'
-import { type ExitCode, exitCodes } from './exit.ts'
-import type { Environment, Output } from './output.ts'
-import { expectNoWords } from './parse.ts'
+import { exitCodes } from './exit.ts'
+import type { Environment } from './output.ts'
 import { announceDemo, demoDirectory } from './running-demo.ts'
 import { openGathering } from './status.ts'
 import { statusLines } from './status-table.ts'
@@ -40,28 +41,26 @@ export const demo: Command = {
   },
   examples: ['tidemark demo', 'tidemark demo --assignments 100000 --churn 50', 'tidemark demo --continue'],
   ignoresDemo: true,
-  run,
+  async run(call) {
+    const { environment, values, log, stdout } = call
+    expectNoWords('demo', call)
+    const before = await chooseState(call)
+    const play = {
+      before,
+      assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 60_000,
+      churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
+      wantedPort: wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment),
+    }
+    // The worker's log would only get between the lines of the demo.
+    const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
+    stdout.say('Starting a Postgres, a simulated upstream and the worker …')
+    await playOn({ ...call, log: quiet }, play)
+    stdout.say('The demo has ended, and its Postgres is stopped. `tidemark demo --continue` continues it.')
+    return exitCodes.done
+  },
 }
 
 const lastResortMs = 28_000
-
-async function run(call: Call): Promise<ExitCode> {
-  const { environment, values, log, stdout } = call
-  expectNoWords('demo', call)
-  const before = await chooseState(call)
-  const size = {
-    assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 60_000,
-    churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
-    alertsUrl: textOf(values, 'alerts'),
-  }
-  const wantedPort = wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment)
-  // The worker's log would only get between the lines of the demo.
-  const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
-  stdout.say('Starting a Postgres, a simulated upstream and the worker …')
-  await playOn(call, { before, wantedPort, ...size }, quiet)
-  stdout.say('The demo has ended, and its Postgres is stopped. `tidemark demo --continue` continues it.')
-  return exitCodes.done
-}
 
 type Play = {
   /** The demo that it goes on with. */
@@ -69,11 +68,10 @@ type Play = {
   readonly wantedPort: number
   readonly assignments: number
   readonly churnPerSecond: number
-  readonly alertsUrl: string | null
 }
 
-async function playOn({ stdout, signal }: Call, play: Play, log: Logger): Promise<void> {
-  const { before, wantedPort, assignments, churnPerSecond, alertsUrl } = play
+async function playOn(call: Call, { before, wantedPort, assignments, churnPerSecond }: Play): Promise<void> {
+  const { stdout, log } = call
   await using database = await openDatabase({ url: null, directory: resolve(demoDirectory), log })
   const lock = await takeOver(database, before)
   const port = await freePort(wantedPort)
@@ -87,9 +85,7 @@ async function playOn({ stdout, signal }: Call, play: Play, log: Logger): Promis
   })
   if (before) simulator.source.restoreBackup(before.backup)
   forgetState()
-  await mirror({ database, simulator, port, alertsUrl, log, signal, stdout }).finally(() =>
-    lock.release(true),
-  )
+  await mirror(call, { database, simulator, port }).finally(() => lock.release(true))
   keepState(simulator)
 }
 
@@ -97,14 +93,11 @@ type Mirroring = {
   readonly database: Database
   readonly simulator: Simulator
   readonly port: number
-  readonly alertsUrl: string | null
-  readonly log: Logger
-  readonly signal: AbortSignal
-  readonly stdout: Output
 }
 
-async function mirror({ alertsUrl, signal, stdout, ...given }: Mirroring): Promise<void> {
-  const { database, simulator, port, log } = given
+async function mirror(call: Call, { database, simulator, port }: Mirroring): Promise<void> {
+  const { values, log, signal, stdout } = call
+  const alertsUrl = textOf(values, 'alerts')
   const settings = {
     ...demoSettings(simulator, database.url, port),
     ALERT_SECRETS_KEY_FILE: alertKeyFile(),
@@ -122,7 +115,7 @@ async function mirror({ alertsUrl, signal, stdout, ...given }: Mirroring): Promi
     play = openDemo({ simulator, context, requestRun: jobs.requestRun, key, signal, log })
     stdout.write(introduceDemo({ databaseUrl: database.url, pageUrl: worker.url, key: key.text }))
     const gatherFrom = openGathering({ environment: settings, positionals: [], catalogue: context.catalogue })
-    await reportStatus({ gather: async () => statusJson(await gatherFrom(database.pool)), signal, stdout })
+    await reportStatus(call, async () => statusJson(await gatherFrom(database.pool)))
   } finally {
     setTimeout(() => process.exit(exitCodes.done), lastResortMs).unref()
     await worker.stop()
@@ -210,15 +203,7 @@ const redrawMs = 1_000
 const lineEveryMs = 10_000
 
 /** On a terminal what `tidemark status` shows, written over, otherwise a line whenever rows came. Ends with the signal. */
-async function reportStatus({
-  gather,
-  signal,
-  stdout,
-}: {
-  readonly gather: () => Promise<WholeStatus>
-  readonly signal: AbortSignal
-  readonly stdout: Output
-}): Promise<void> {
+async function reportStatus({ signal, stdout }: Call, gather: () => Promise<WholeStatus>): Promise<void> {
   let drawnLines = 0
   let lastText = ''
   for (let before: WholeStatus | null = null; !signal.aborted; ) {
@@ -239,3 +224,78 @@ async function reportStatus({
     await wait(stdout.isTTY || isFirst ? redrawMs : lineEveryMs, undefined, { signal }).catch(() => {})
   }
 }
+
+// ── the state of the simulated upstream, kept beside the files of its Postgres when a demo ends, so that the next one can go on with both ──
+// It is removed while a demo runs: a demo that is killed must not leave an upstream that is older than its mirror.
+
+type DemoState = { readonly endedAt: Date; readonly backup: Backup }
+
+const stateFile = () => resolve(demoDirectory, 'upstream.bin')
+/** The version of the file's format. A file of another version is not read. */
+const stateFormat = 1
+
+function keepState({ source }: Pick<Simulator, 'source'>): void {
+  const { version, rows } = source.takeBackup()
+  // Without the cached bytes of rows, which can be made again.
+  const plain = [...rows].map(([name, all]) => [name, all.map((row) => ({ ...row, cached: null }))])
+  writeFileSync(stateFile(), serialize({ format: stateFormat, endedAt: new Date(), version, rows: plain }), {
+    mode: 0o600,
+  })
+}
+
+/** With which receivers of alerts are kept that somebody sets up in the console: a demo that goes on can use them still. */
+function alertKeyFile(): string {
+  const key = resolve(demoDirectory, 'alert-secrets-key')
+  if (!existsSync(key)) writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 })
+  return key
+}
+
+const forgetState = (): void => rmSync(stateFile(), { force: true })
+
+/** Null where no demo ended, or what it left cannot be read any more. */
+function readState(): DemoState | null {
+  try {
+    const kept = deserialize(readFileSync(stateFile()))
+    if (kept.format !== stateFormat) return null
+    return { endedAt: kept.endedAt, backup: { version: kept.version, rows: new Map(kept.rows) } }
+  } catch {
+    return null
+  }
+}
+
+/** The state to go on with; null: the demo begins anew. It does if the person gave no option and cannot be asked. */
+async function chooseState({ values, stdout, signal }: Call): Promise<DemoState | null> {
+  const [goesOn, isNew] = [values.continue === true, values.new === true]
+  if (goesOn && isNew) throw new UsageError('Use either `--continue` or `--new`, not both.')
+  if (isNew) return null
+  const state = readState()
+  if (goesOn) {
+    if (values.assignments !== undefined)
+      throw new UsageError(
+        '`--assignments` is for a new demo; a continued demo keeps the assignments it had.',
+      )
+    if (state === null)
+      throw new UsageError(
+        `There is no demo to continue in ${resolve(demoDirectory)}: none ended there, or it was killed.`,
+      )
+    return state
+  }
+  if (state === null || values.assignments !== undefined) return null
+  if (stdout.isTTY && process.stdin.isTTY) return (await wantsIt(state, { stdout, signal })) ? state : null
+  stdout.say(`${stateInWords(state)} This one starts anew; --continue would continue the earlier one.`)
+  return null
+}
+
+async function wantsIt(state: DemoState, { stdout, signal }: Pick<Call, 'stdout' | 'signal'>) {
+  const questions = openQuestions(stdout, signal)
+  try {
+    stdout.say(stateInWords(state))
+    const answer = await questions.ask({ text: 'Continue it?', known: 'yes; no starts a new one' })
+    return !/^n/i.test(answer)
+  } finally {
+    questions.close()
+  }
+}
+
+const stateInWords = ({ endedAt, backup }: DemoState): string =>
+  `A demo with ${count(backup.rows.get('assignment')?.length ?? 0)} work orders ended here at ${endedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC.`

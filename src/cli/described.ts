@@ -6,7 +6,7 @@ import { loadDescriptionConfig, loadMirrorConfig } from '../config/load.ts'
 import { ownValue } from '../json/json.ts'
 import { checkRequest } from '../openapi/check-request.ts'
 import { operationAt } from '../openapi/described-streams.ts'
-import type { DescribedOperation, Description } from '../openapi/description.ts'
+import type { DescribedOperation } from '../openapi/description.ts'
 import { type StoredDescription, storedDescriptions } from '../openapi/stored.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName } from '../streams/catalog.ts'
@@ -45,7 +45,7 @@ export function describedOperation(
   {
     description,
     service = 'assignment',
-  }: { readonly description: Description; readonly service?: ServiceName },
+  }: Pick<StoredDescription, 'description'> & Partial<StoredDescription>,
   method: string,
   path: string,
 ): Found | null {

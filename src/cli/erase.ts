@@ -1,6 +1,5 @@
 // `tidemark erase`: removes what is here of one record that the upstream has no more (P20).
 
-import { loadConfig } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { meantKey } from '../documents/records.ts'
@@ -9,9 +8,9 @@ import { storyTable } from '../store/book/row-story.ts'
 import { pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
-import { type Call, type Command, flag, json, option, textOf } from './command.ts'
-import { type ExitCode, exitCodes } from './exit.ts'
-import { expectDatabase } from './mirror.ts'
+import { type Command, flag, json, option, textOf } from './command.ts'
+import { exitCodes } from './exit.ts'
+import { loadConfigHere } from './mirror.ts'
 import { recordedHere } from './recorded.ts'
 
 export const erase: Command = {
@@ -27,36 +26,33 @@ export const erase: Command = {
     json,
   },
   examples: ['tidemark erase assignment 4711 --reason "the customer asked for it" --dry-run'],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values, stdout, environment, log, signal } = call
-  const [name, typed, ...more] = positionals
-  if (name === undefined || typed === undefined || more.length > 0)
-    throw new UsageError(
-      '`tidemark erase` takes a stream and a key, e.g. `tidemark erase assignment 4711 --reason TEXT`.',
-    )
-  const isDryRun = values['dry-run'] === true
-  const reason = textOf(values, 'reason')
-  if (reason === null && !isDryRun)
-    throw new UsageError('`tidemark erase` needs --reason TEXT: it is recorded.')
-  expectDatabase(environment)
-  const config = loadConfig(environment)
-  const stream = pickStream(name, mirroredStreams(config, call.catalogue))
-  await using context = await openContext({ config, log, migrates: false })
-  const key = meantKey(stream, await storyTable(context.database.pool, stream), typed)
-  const wanted = { stream, key, withRelated: values['with-related'] === true, isDryRun }
-  const erasing = () => eraseRecord(context, wanted, signal)
-  const erased = isDryRun
-    ? await erasing()
-    : await recordedHere(
-        { pool: context.database.pool, log },
-        { action: 'erase', target: stream.name, reason },
-        erasing,
-        (done) => erasedSentence(done, false),
+  async run(call) {
+    const { positionals, values, stdout, environment, log, signal } = call
+    const [name, typed, ...more] = positionals
+    if (name === undefined || typed === undefined || more.length > 0)
+      throw new UsageError(
+        '`tidemark erase` takes a stream and a key, e.g. `tidemark erase assignment 4711 --reason TEXT`.',
       )
-  if (values.json) stdout.json(snakeCased({ ...erased, dryRun: isDryRun }))
-  else stdout.say(erasedSentence(erased, isDryRun))
-  return exitCodes.done
+    const isDryRun = values['dry-run'] === true
+    const reason = textOf(values, 'reason')
+    if (reason === null && !isDryRun)
+      throw new UsageError('`tidemark erase` needs --reason TEXT: it is recorded.')
+    const config = loadConfigHere(environment)
+    const stream = pickStream(name, mirroredStreams(config, call.catalogue))
+    await using context = await openContext({ config, log, migrates: false })
+    const key = meantKey(stream, await storyTable(context.database.pool, stream), typed)
+    const wanted = { stream, key, withRelated: values['with-related'] === true, isDryRun }
+    const erasing = () => eraseRecord(context, wanted, signal)
+    const erased = isDryRun
+      ? await erasing()
+      : await recordedHere(
+          { pool: context.database.pool, log },
+          { action: 'erase', target: stream.name, reason },
+          erasing,
+          (done) => erasedSentence(done, false),
+        )
+    if (values.json) stdout.json(snakeCased({ ...erased, dryRun: isDryRun }))
+    else stdout.say(erasedSentence(erased, isDryRun))
+    return exitCodes.done
+  },
 }

@@ -3,20 +3,19 @@
 
 import { loadConfig } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
-import { openContext, type SyncContext } from '../context.ts'
+import { openContext } from '../context.ts'
 import { meantKey, type RecordStory, recordJson } from '../documents/records.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import { askForRelated } from '../operator/related-record.ts'
-import { readKeyStory, type Says } from '../operator/row-story.ts'
+import { readKeyStory } from '../operator/row-story.ts'
 import { askUpstream } from '../operator/upstream-record.ts'
-import { type StoryTable, storyTable } from '../store/book/row-story.ts'
-import { type MirroredStream, pickStream } from '../streams/catalog.ts'
+import { storyTable } from '../store/book/row-story.ts'
+import { pickStream } from '../streams/catalog.ts'
 import { isObject } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { visible } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
-import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
-import { fitted } from './output.ts'
+import { exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 import { openRemote } from './remote.ts'
 
 export const explain: Command = {
@@ -25,28 +24,29 @@ export const explain: Command = {
   usage: '<stream> <key> [--values] [--json]',
   options: { values: flag('also show the values of the row'), json },
   examples: ['tidemark explain assignment 4711', 'tidemark explain customer 12'],
-  run,
+  async run(call) {
+    const { positionals, values, stdout } = call
+    const [stream, key, ...more] = positionals
+    if (stream === undefined || key === undefined || more.length > 0)
+      throw new UsageError(
+        '`tidemark explain` takes a stream and a key, e.g. `tidemark explain assignment 4711`.',
+      )
+    const asked = { stream, key }
+    const remote = openRemote(call)
+    const { story, failure } = remote
+      ? { story: await remote.compare(asked), failure: null }
+      : await explainHere(call, asked)
+    if (values.json) stdout.json(story)
+    else stdout.tell(asText(story, values.values === true))
+    if (failure !== null) return exitCodeOf(failure)
+    return ['unclear', 'failed'].includes(story.upstream?.says ?? '') ? exitCodes.upstream : exitCodes.done
+  },
 }
-
-async function run(call: Call): Promise<ExitCode> {
-  const { values, stdout } = call
-  const asked = whatIsAsked(call)
-  const remote = openRemote(call)
-  const { story, failure } = remote
-    ? { story: await remote.compare(asked), failure: null }
-    : await explainHere(call, asked)
-  if (values.json) stdout.json(story)
-  else stdout.say(fitted(asText(story, values.values === true), stdout))
-  if (failure !== null) return exitCodeOf(failure)
-  return ['unclear', 'failed'].includes(story.upstream?.says ?? '') ? exitCodes.upstream : exitCodes.done
-}
-
-type Asked = { readonly stream: string; readonly key: string }
 
 /** By Postgres and the upstream themselves. */
 async function explainHere(
   { environment, log, signal, catalogue }: Call,
-  asked: Asked,
+  asked: { readonly stream: string; readonly key: string },
 ): Promise<{ readonly story: RecordStory; readonly failure: Error | null }> {
   const config = loadConfig(environment)
   const stream = pickStream(asked.stream, mirroredStreams(config, catalogue))
@@ -55,30 +55,12 @@ async function explainHere(
   const table = await storyTable(pool, stream)
   const key = meantKey(stream, table, asked.key)
   const known = await readKeyStory(pool, stream, table, key)
-  const upstream = await askAbout(context, stream, { table, key }, signal)
+  const upstream = await (stream.kind === 'related'
+    ? askForRelated(context, stream, { key, keyField: table?.tableSchema.key.field ?? '' }, signal)
+    : askUpstream(context, stream, key, signal))
   if (signal.aborted) throw new Interrupted('Interrupted.')
   const failure = upstream.says === 'failed' ? upstream.error : null
   return { story: recordJson({ ...known, key, upstream }), failure }
-}
-
-async function askAbout(
-  context: SyncContext,
-  stream: MirroredStream,
-  { table, key }: { readonly table: StoryTable | null; readonly key: string },
-  signal: AbortSignal,
-): Promise<Says> {
-  if (stream.kind !== 'related') return await askUpstream(context, stream, key, signal)
-  const keyField = table?.tableSchema.key.field ?? ''
-  return await askForRelated(context, stream, { key, keyField }, signal)
-}
-
-function whatIsAsked({ positionals }: Call): Asked {
-  const [stream, key, ...more] = positionals
-  if (stream === undefined || key === undefined || more.length > 0)
-    throw new UsageError(
-      '`tidemark explain` takes a stream and a key, e.g. `tidemark explain assignment 4711`.',
-    )
-  return { stream, key }
 }
 
 /** What happened to the row, the newest first; above that, what the upstream says now. */

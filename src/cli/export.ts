@@ -1,11 +1,11 @@
 // `tidemark export`: writes tables as files, whole or what changed since the export before.
 
+import { withRelated } from '../documents/document.ts'
 import { exportFormats, exportTables } from '../export/tables.ts'
-import { type MirroredStream, pickStreams, relatedBeside } from '../streams/catalog.ts'
+import { pickStreams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
-import { type Call, type Command, json, oneOf, option, textOf } from './command.ts'
-import type { ExitCode } from './exit.ts'
+import { type Command, json, oneOf, option, textOf } from './command.ts'
 import { readMirror } from './mirror.ts'
 import { noteLookHere } from './recorded.ts'
 
@@ -26,32 +26,29 @@ export const exportCommand: Command = {
     'tidemark export monday assignment assignment_note --format parquet',
     'tidemark export tuesday --since 751000',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { values, stdout, signal } = call
-  const [directory, ...names] = call.positionals
-  if (!directory)
-    throw new UsageError('Name the directory to write, which is made anew: `tidemark export DIR`.')
-  const format = oneOf(values, 'format', exportFormats) ?? 'csv'
-  const since = textOf(values, 'since')
-  if (values.since !== undefined && !/^\d{1,18}$/.test(since ?? ''))
-    throw new UsageError(
-      `--since must be the position in the manifest.json of an earlier export, a whole number, not "${values.since}".`,
-    )
-  const known: readonly MirroredStream[] = [...call.catalogue, ...relatedBeside(call.catalogue)]
-  const streams = pickStreams(names, known)
-  return await readMirror(call, async (pool) => {
-    await noteLookHere({ pool, log: call.log }, 'An export.')
-    const manifest = await exportTables({ pool, directory, streams, format, since, signal })
-    const missing = names.filter((name) => !manifest.tables.some(({ stream }) => stream === name))
-    if (values.json) return stdout.json(manifest)
-    const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0)
-    stdout.say(
-      `${directory}: ${plural(rows, 'row')} of ${plural(manifest.tables.length, 'table')}, as ${format === 'csv' ? 'CSV' : 'Parquet'}.`,
-    )
-    if (missing.length > 0) stdout.say(`Nothing is mirrored yet of ${missing.join(', ')}.`)
-    stdout.say(`For what changes from now on: tidemark export OTHER_DIR --since ${manifest.position}`)
-  })
+  async run(call) {
+    const { values, stdout, signal } = call
+    const [directory, ...names] = call.positionals
+    if (!directory)
+      throw new UsageError('Name the directory to write, which is made anew: `tidemark export DIR`.')
+    const format = oneOf(values, 'format', exportFormats) ?? 'csv'
+    const since = textOf(values, 'since')
+    if (values.since !== undefined && !/^\d{1,18}$/.test(since ?? ''))
+      throw new UsageError(
+        `--since must be the position in the manifest.json of an earlier export, a whole number, not "${values.since}".`,
+      )
+    const streams = pickStreams(names, withRelated(call.catalogue))
+    return await readMirror(call, async (pool) => {
+      await noteLookHere({ pool, log: call.log }, 'An export.')
+      const manifest = await exportTables({ pool, directory, streams, format, since, signal })
+      const missing = names.filter((name) => !manifest.tables.some(({ stream }) => stream === name))
+      if (values.json) return stdout.json(manifest)
+      const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0)
+      stdout.say(
+        `${directory}: ${plural(rows, 'row')} of ${plural(manifest.tables.length, 'table')}, as ${format === 'csv' ? 'CSV' : 'Parquet'}.`,
+      )
+      if (missing.length > 0) stdout.say(`Nothing is mirrored yet of ${missing.join(', ')}.`)
+      stdout.say(`For what changes from now on: tidemark export OTHER_DIR --since ${manifest.position}`)
+    })
+  },
 }

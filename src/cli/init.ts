@@ -6,13 +6,11 @@ import { type Environment, loadConfig } from '../config/load.ts'
 import { keepSecret } from '../log.ts'
 import { openQuestions, type Questions } from './ask.ts'
 import { areFine, type Check, exitCodeOfCheck, good, markOfCheck, wrong } from './check.ts'
-import type { Call, Command } from './command.ts'
+import { type Call, type Command, expectNoWords } from './command.ts'
 import { expectWritable, writeDotEnv } from './dot-env.ts'
 import type { ExitCode } from './exit.ts'
 import { worst } from './exit.ts'
 import { placeholders, type Question, questionsFor, type Tried, tokenMade } from './init-questions.ts'
-import { fitted } from './output.ts'
-import { expectNoWords } from './parse.ts'
 import { everyCheck } from './probe.ts'
 
 export const init: Command = {
@@ -22,33 +20,31 @@ export const init: Command = {
   options: {},
   examples: ['tidemark init'],
   ignoresDemo: true,
-  run,
+  async run(call) {
+    expectNoWords('init', call)
+    const { stdout, environment, signal } = call
+    // What nobody is asked for has to be right already.
+    loadConfig({ ...environment, ...placeholders(environment) })
+    expectWritable(resolve(file))
+    const asking: Asking = { call, asked: openQuestions(stdout, signal), answers: {} }
+    const keys = `${back} goes back to the question before, ${empties} empties an optional answer.`
+    stdout.tell(`Enter keeps the answer in brackets. ${keys}`)
+    try {
+      await answerAll(asking)
+    } finally {
+      asking.asked.close()
+    }
+    // Nobody is asked for it: without it, nobody could set up receivers of alerts in the console.
+    const hasKey = ['ALERT_SECRETS_KEY', 'ALERT_SECRETS_KEY_FILE'].some((name) => environment[name]?.trim())
+    if (!hasKey) asking.answers.ALERT_SECRETS_KEY = randomBytes(32).toString('hex')
+    writeDotEnv(resolve(file), asking.answers)
+    return await conclude(call, asking.answers)
+  },
 }
 
 const file = '.env'
 const back = '<'
 const empties = '-'
-
-async function run(call: Call): Promise<ExitCode> {
-  expectNoWords('init', call)
-  const { stdout, environment, signal } = call
-  // What nobody is asked for has to be right already.
-  loadConfig({ ...environment, ...placeholders(environment) })
-  expectWritable(resolve(file))
-  const asking: Asking = { call, asked: openQuestions(stdout, signal), answers: {} }
-  const keys = `${back} goes back to the question before, ${empties} empties an optional answer.`
-  stdout.say(fitted(`Enter keeps the answer in brackets. ${keys}`, stdout))
-  try {
-    await answerAll(asking)
-  } finally {
-    asking.asked.close()
-  }
-  // Nobody is asked for it: without it, nobody could set up receivers of alerts in the console.
-  const hasKey = ['ALERT_SECRETS_KEY', 'ALERT_SECRETS_KEY_FILE'].some((name) => environment[name]?.trim())
-  if (!hasKey) asking.answers.ALERT_SECRETS_KEY = randomBytes(32).toString('hex')
-  writeDotEnv(resolve(file), asking.answers)
-  return await conclude(call, asking.answers)
-}
 
 async function conclude(call: Call, answers: Environment): Promise<ExitCode> {
   const { stdout, environment } = call
@@ -171,5 +167,5 @@ const nameWidth = 19
 
 function say({ stdout }: Pick<Call, 'stdout'>, check: Check): void {
   stdout.write(`  ${stdout.mark(markOfCheck(check))} `)
-  stdout.say(fitted(`${check.name}: ${check.says}`, stdout))
+  stdout.tell(`${check.name}: ${check.says}`)
 }

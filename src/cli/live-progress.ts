@@ -123,8 +123,8 @@ export function blockOf(
   const facts = [
     rowsInWords(progress),
     ...(seen.rowsPerSecond === null ? [] : [`${count(Math.round(seen.rowsPerSecond))}/s`]),
-    ...[outlookInWords(seen, now), progress.unread && rangesInWords(progress.unread), hint].filter(
-      (part) => part !== null && part !== '',
+    ...[outlookInWords(seen, now), progress.unread && rangesInWords(progress.unread), hint].flatMap(
+      (part) => part || [],
     ),
   ]
   const indent = width < 70 ? 2 : nameWidth + 4
@@ -139,11 +139,10 @@ function barOf(share: number, room: number): string {
 }
 
 /** Two blanks between the parts, as many of them on a line as fit. */
-function wrapped(parts: readonly (string | null)[], width: number, indent: number): readonly string[] {
+function wrapped(parts: readonly string[], width: number, indent: number): readonly string[] {
   const lines: string[] = []
   for (const part of parts) {
     const last = lines.at(-1)
-    if (part === null) continue
     if (last !== undefined && last.length + 2 + part.length <= width)
       lines[lines.length - 1] = `${last}  ${part}`
     else lines.push(part)

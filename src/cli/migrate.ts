@@ -11,7 +11,7 @@ import {
   namesUpstream,
 } from '../config/load.ts'
 import { readSettings } from '../config/settings.ts'
-import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
+import { mirroredStreams, openUpstreams } from '../configured.ts'
 import type { Logger } from '../log.ts'
 import { openDescriptions } from '../openapi/descriptions.ts'
 import { type BiRole, grantReading } from '../store/schema/bi-role.ts'
@@ -23,10 +23,9 @@ import { withConnection } from '../store/server/session.ts'
 import { remarkOn } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'
-import { type Call, type Command, flag, json } from './command.ts'
+import { type Call, type Command, expectNoWords, flag, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { alignedTable } from './output.ts'
-import { expectNoWords } from './parse.ts'
 
 export const migrate: Command = {
   name: 'migrate',
@@ -41,37 +40,35 @@ export const migrate: Command = {
     'tidemark migrate --plan',
     'DATABASE_URL=postgres://owner@db/mirror tidemark migrate',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { environment, values, log, stdout, stderr } = call
-  expectNoWords('migrate', call)
-  const config = loadMirrorConfig(environment)
-  if (values.plan) return await showPlan(call, config)
-  const { biRole, biSchemas, sourceTimezone, ownerRole } = config
-  const source = sourceOfEnvironment(environment)
-  for (const setting of readSettings(environment)().settings)
-    if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
-  await using administrator =
-    ownerRole === null ? null : await openAdministrator({ ...config, ownerRole }, log)
-  await using database = await openDatabase({ url: config.databaseUrl, role: ownerRole, log })
-  if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
-  // An administrator may set all limits of BI_ROLE.
-  const applied = await migrateDatabase({
-    ...{ database, source, streams: call.catalogue, biSchemas, sourceTimezone, log },
-    biRole: administrator ? null : biRole,
-  })
-  const described = await makeDescribedTables(call, database)
-  if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
-  await administrator?.grantReading({ source, biRole, biSchemas, sourceTimezone })
-  const { address } = database
-  const done = applied === 0 ? ' is up to date.' : `: ${plural(applied, 'migration')} applied.`
-  if (values.json) stdout.json({ database: address, applied, described })
-  else stdout.say(`${address}${done}`)
-  if (described.length > 0 && !values.json)
-    stdout.say(`The upstream describes ${described.join(', ')}: their tables and views have all columns.`)
-  return exitCodes.done
+  async run(call) {
+    const { environment, values, log, stdout, stderr } = call
+    expectNoWords('migrate', call)
+    const config = loadMirrorConfig(environment)
+    if (values.plan) return await showPlan(call, config)
+    const { biRole, biSchemas, sourceTimezone, ownerRole } = config
+    const source = sourceOfEnvironment(environment)
+    for (const setting of readSettings(environment)().settings)
+      if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
+    await using administrator =
+      ownerRole === null ? null : await openAdministrator({ ...config, ownerRole }, log)
+    await using database = await openDatabase({ url: config.databaseUrl, role: ownerRole, log })
+    if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
+    // An administrator may set all limits of BI_ROLE.
+    const applied = await migrateDatabase({
+      ...{ database, source, streams: call.catalogue, biSchemas, sourceTimezone, log },
+      biRole: administrator ? null : biRole,
+    })
+    const described = await makeDescribedTables(call, database)
+    if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
+    await administrator?.grantReading({ source, biRole, biSchemas, sourceTimezone })
+    const { address } = database
+    const done = applied === 0 ? ' is up to date.' : `: ${plural(applied, 'migration')} applied.`
+    if (values.json) stdout.json({ database: address, applied, described })
+    else stdout.say(`${address}${done}`)
+    if (described.length > 0 && !values.json)
+      stdout.say(`The upstream describes ${described.join(', ')}: their tables and views have all columns.`)
+    return exitCodes.done
+  },
 }
 
 const whatWaits: Readonly<Record<Lock, string>> = {
@@ -136,22 +133,16 @@ async function makeDescribedTables(
   { environment, catalogue, log, signal }: Call,
   { pool }: Database,
 ): Promise<readonly string[]> {
-  const whole = upstreamConfig(environment)
+  // Somebody who knows no credentials can prepare the database as well.
+  const whole = namesUpstream(environment) ? loadConfig(environment) : null
   const config = whole ?? loadDescriptionConfig(environment)
-  const upstreams = {
-    assignment: whole && openConfiguredUpstream({ config: whole, log }, 'assignment'),
-    tracking: whole && openConfiguredUpstream({ config: whole, log }, 'tracking'),
-  }
+  const opened = whole && openUpstreams({ config: whole, log })
+  const upstreams = opened ?? { assignment: null, tracking: null }
   try {
     const mirrored = mirroredStreams(config, catalogue)
     const descriptions = await openDescriptions({ pool, config, upstreams, catalogue, mirrored, log })
     return await descriptions.refresh({ olderThanMs: 0, signal })
   } finally {
-    upstreams.assignment?.close()
-    upstreams.tracking?.close()
+    opened?.close()
   }
 }
-
-/** Null if the configuration is not complete: somebody who knows no credentials can prepare the database as well. */
-const upstreamConfig = (environment: Call['environment']) =>
-  namesUpstream(environment) ? loadConfig(environment) : null

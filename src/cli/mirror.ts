@@ -1,9 +1,10 @@
 // The mirror alone, for the verbs that need no upstream: opened, looked at or changed, and left again.
 
 import type { Pool } from 'pg'
-import { loadMirrorConfig } from '../config/load.ts'
+import { type Config, loadConfig, loadMirrorConfig } from '../config/load.ts'
 import type { Document, Facts } from '../documents/document.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
+import type { Logger } from '../log.ts'
 import { expectMigrated } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { DatabaseError, UsageError } from '../util/errors.ts'
@@ -13,42 +14,36 @@ import { type ExitCode, exitCodes } from './exit.ts'
 import { fittedTable } from './output.ts'
 import { openRemote } from './remote.ts'
 
-type Work = (pool: Pool) => Promise<void>
+/** Says with which code the verb ends, if that is not always the same. */
+type Work = (pool: Pool) => Promise<void> | Promise<ExitCode>
 
 /** Nothing is written, and the schema stays as it is. */
 export const readMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, true)
 
 type Needed = Pick<Facts, 'pool' | 'catalogue'>
 
-type Use<Answer> = (found: Answer) => void
-
-export const askMirror = async <Asked, Answer>(
+/** Prints the document, or shows it in words. */
+export async function showFromMirror<Asked, Answer>(
   call: Call,
   document: Document<Needed, Asked, Answer>,
   asked: Asked,
-  use: Use<Answer>,
-): Promise<ExitCode> => {
-  const remote = openRemote(call)
-  if (remote !== null) {
-    use(await remote.read(document, asked))
-    return exitCodes.done
+  show: (found: Answer) => void,
+  codeOf: (found: Answer) => ExitCode = () => exitCodes.done,
+): Promise<ExitCode> {
+  const tell = (found: Answer): ExitCode => {
+    if (call.values.json) call.stdout.json(found)
+    else show(found)
+    return codeOf(found)
   }
-  return await readMirror(call, async (pool) =>
-    use(await document.read({ pool, catalogue: call.catalogue }, asked)),
-  )
+  const remote = openRemote(call)
+  if (remote !== null) return tell(await remote.read(document, asked))
+  const { catalogue } = call
+  return await readMirror(call, async (pool) => tell(await document.read({ pool, catalogue }, asked)))
 }
 
-/** Prints the document, or shows it in words. */
-export const showFromMirror = <Asked, Answer>(
-  call: Call,
-  document: Document<Needed, Asked, Answer>,
-  asked: Asked,
-  show: Use<Answer>,
-): Promise<ExitCode> =>
-  askMirror(call, document, asked, (found) => (call.values.json ? call.stdout.json(found) : show(found)))
-
 /** How a list is shown: `none` says that nothing is in it. */
-type Shown<Line> = {
+type Shown<Asked, Line> = {
+  readonly asked: Asked
   readonly none: string
   readonly columns: readonly (readonly [title: string, cell: (line: Line) => string])[]
 }
@@ -56,8 +51,7 @@ type Shown<Line> = {
 export const listFromMirror = <Asked, Line>(
   call: Call,
   document: Document<Needed, Asked, readonly Line[]>,
-  asked: Asked,
-  { none, columns }: Shown<Line>,
+  { asked, none, columns }: Shown<Asked, Line>,
 ): Promise<ExitCode> =>
   showFromMirror(call, document, asked, (lines) => {
     const { stdout } = call
@@ -70,13 +64,20 @@ export const listFromMirror = <Asked, Line>(
 /** For what an operator decides. The schema stays as it is here too: workers of another version may be using it. */
 export const changeMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, false)
 
-/** Of verbs that the API does not have. */
-export function expectDatabase(environment: Call['environment']): void {
+/** The settings of verbs that the API does not have. */
+export function loadConfigHere(environment: Call['environment']): Config {
+  expectDatabase(environment)
+  return loadConfig(environment)
+}
+
+/** Null: the embedded Postgres is meant. */
+function expectDatabase(environment: Call['environment']): string | null {
   const { databaseUrl, tidemarkUrl } = loadMirrorConfig(environment)
   if (databaseUrl === null && tidemarkUrl !== null)
     throw new UsageError(
       'This needs Postgres itself, and cannot be asked over TIDEMARK_URL: set DATABASE_URL, or use the page of the console.',
     )
+  return databaseUrl
 }
 
 async function withMirror(
@@ -84,29 +85,30 @@ async function withMirror(
   work: Work,
   isReadOnly: boolean,
 ): Promise<ExitCode> {
-  expectDatabase(environment)
-  const { databaseUrl } = loadMirrorConfig(environment)
+  const databaseUrl = expectDatabase(environment)
   if (databaseUrl === null && !(await hasCluster('.tidemark')))
     throw new UsageError(
       'There is no mirror in this directory. `tidemark sync` makes one; to use another, set DATABASE_URL.',
     )
-  // Short verbs do not log that an embedded Postgres is started, and where: that matters only to programs that run for a while.
-  const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
-  const opening = openDatabase({ url: databaseUrl, log: quiet, isReadOnly })
+  const opening = openDatabase({ url: databaseUrl, log: quietly(log), isReadOnly })
   const database = await untilAborted(opening, signal).catch((error) => {
     if (signal.aborted) opening.then((opened) => opened.close()).catch(() => {})
     throw error
   })
   try {
     await expectMigrated(database)
-    await untilAborted(work(database.pool), signal)
-    return exitCodes.done
+    const working = async () => (await work(database.pool)) ?? exitCodes.done
+    return await untilAborted(working(), signal)
   } catch (error) {
     throw isWithoutRight(error) ? await withoutRight(error, database, isReadOnly) : error
   } finally {
     await leave(database, signal)
   }
 }
+
+/** Short verbs do not log that an embedded Postgres is started, and where: that matters only to programs that run for a while. */
+export const quietly = (log: Logger): Logger =>
+  log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
 
 const isWithoutRight = (error: unknown): error is Error =>
   error instanceof Error && 'code' in error && error.code === '42501'

@@ -30,6 +30,8 @@ export type Output = {
   write(text: string): void
   /** One or more lines for a person: nothing in them can move the cursor, and signs that the terminal cannot show are replaced. */
   say(text: string): void
+  /** Sentences for a person, a paragraph a line, as the terminal has room for them. Elsewhere they stay as they are, for `grep`. */
+  tell(text: string): void
   /** The one document of `--json`. */
   json(document: unknown): void
   mark(mark: Mark): string
@@ -47,14 +49,17 @@ export function openOutput(stream: Stream, environment: Environment): Output {
     hasWritten = true
     stream.write(text)
   }
+  const columns = () => (isTTY ? (stream.columns ?? null) : null)
   const plain = (text: string) => (isAscii ? inAscii(visible(text)) : visible(text))
+  const say = (text: string) => write(`${plain(text)}\n`)
   return {
     isTTY,
     isAscii,
-    columns: () => (isTTY ? (stream.columns ?? null) : null),
+    columns,
     hasWritten: () => hasWritten,
     write,
-    say: (text) => write(`${plain(text)}\n`),
+    say,
+    tell: (text) => say(fitted(text, columns())),
     json: (document) => write(`${jsonText(document)}\n`),
     mark(name) {
       const { sign, ascii, colour } = marks[name]
@@ -92,6 +97,9 @@ const inAsciiWords: Readonly<Record<string, string>> = {
 }
 const inAscii = (text: string): string =>
   text.replaceAll(/[…’“”·–→✓✗━╌•]/g, (sign) => inAsciiWords[sign] ?? sign)
+
+/** `2026-03-02 18:00:07` */
+export const utcSecond = (moment: Date): string => moment.toISOString().slice(0, 19).replace('T', ' ')
 
 /** Rows as aligned columns, whatever the cells hold. */
 export function alignedTable(header: readonly string[], given: readonly (readonly string[])[]): string {
@@ -142,9 +150,21 @@ export function wrapped(text: string, width: number | null, indent: number): str
   return `${begin}${lines.join(`\n${' '.repeat(indent)}`)}`
 }
 
-/** Sentences for a person, a paragraph a line, as the terminal has room for them. Elsewhere they stay as they are, for `grep`. */
-export const fitted = (text: string, { columns }: Pick<Output, 'columns'>): string =>
+const fitted = (text: string, width: number | null): string =>
   text
     .split('\n')
-    .map((line) => wrapped(line, columns(), /^ */.exec(line)?.[0].length ?? 0))
+    .map((line) => wrapped(line, width, /^ */.exec(line)?.[0].length ?? 0))
     .join('\n')
+
+/** One line, whatever the upstream wrote: without characters that end a line, turn the direction of text, or cannot be seen. */
+export const oneLine = (text: string): string =>
+  text
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+    .replaceAll(/\p{Cf}|[\ufffe\uffff]/gu, '')
+    .trim()
+
+export const markdownTable = (
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): readonly string[] => [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)

@@ -25,25 +25,6 @@ export function findVerb<Found>(verbs: Readonly<Record<string, Found>>, name: st
   throw new UsageError(`There is no verb "${name}". ${advice}`)
 }
 
-/** The second word of a verb that has several, such as `tidemark deletions approve`. */
-export function findAction<Found>(
-  verb: string,
-  actions: Readonly<Record<string, Found>>,
-  word: string,
-): Found {
-  const found = Object.hasOwn(actions, word) ? actions[word] : undefined
-  if (found !== undefined) return found
-  const known = Object.keys(actions)
-  if (known.length === 1) throw new UsageError(`Write \`tidemark ${verb} ${known[0]}\`.`)
-  if (word === '')
-    throw new UsageError(
-      `\`tidemark ${verb}\` needs one of ${known.join(', ')}. \`tidemark ${verb} --help\` shows how.`,
-    )
-  const [near] = nearest(word, known)
-  const advice = near ? `Did you mean \`tidemark ${verb} ${near}\`?` : `It has ${known.join(', ')}.`
-  throw new UsageError(`\`tidemark ${verb}\` has no "${word}". ${advice}`)
-}
-
 export function parseCall(command: Command, words: readonly string[]): Parsed {
   const options: ParseArgsOptionsConfig = {
     help: { type: 'boolean', short: 'h' },
@@ -85,19 +66,6 @@ const sourceNamed = (words: readonly string[]): string | null =>
   words.map((word) => /^([a-z][a-z0-9_]*)\.[a-z]\w*$/.exec(word)?.[1]).find((name) => name !== undefined) ??
   null
 
-/** The only word that a verb takes. `mistake` says what it takes. */
-export function onlyWord([word, ...more]: readonly string[], mistake: string): string {
-  if (word === undefined || more.length > 0) throw new UsageError(mistake)
-  return word
-}
-
-/** For verbs that are told everything by options. */
-export function expectNoWords(verb: string, { positionals }: Pick<Parsed, 'positionals'>): void {
-  const [word] = positionals
-  if (word !== undefined)
-    throw new UsageError(`\`tidemark ${verb}\` takes options only, and was given "${word}".`)
-}
-
 function unknownOption(command: Command, rawName: string): string {
   const known = ['help', 'source', ...Object.keys(command.options)]
   const [near] = nearest(rawName.replace(/^-+/, ''), known)
@@ -116,12 +84,9 @@ function usageOf(command: Command, name: string): string {
 // The texts of `tidemark --help` and `tidemark <verb> --help`, wrapped to the width of a terminal; null is no terminal. Examples stay
 // whole, so that they can be copied.
 export function programHelp(commands: readonly Command[], width: number | null = null): string {
+  const line = (text: string, indent = 0) => wrapped(text, width, indent)
   return [
-    wrapped(
-      'Tidemark keeps a copy in Postgres of a field-service system that is reachable only over REST.',
-      width,
-      0,
-    ),
+    line('Tidemark keeps a copy in Postgres of a field-service system that is reachable only over REST.'),
     '',
     'Usage: tidemark <verb> [options]',
     '',
@@ -135,28 +100,21 @@ export function programHelp(commands: readonly Command[], width: number | null =
     ...commands.flatMap(({ examples }) => examples.slice(0, 1)).map((example) => `  ${example}`),
     '',
     'Options:',
-    ...columns(
-      [
-        ['--help, -h', 'show this text; after a verb, how it is used'],
-        ['--source NAME', 'which of several sources is meant; without it, the one of the environment'],
-        ['--version', 'show the version'],
-      ],
-      width,
-    ),
+    ...columns(programOptions, width),
     '',
-    wrapped(
+    line(
       'Settings are environment variables; a file .env in the working directory is read too. .env.example explains each.',
-      width,
-      0,
     ),
-    wrapped(
-      `Exit status: ${exitMeanings.map(([code, meaning]) => `${code} ${meaning}`).join('; ')}.`,
-      width,
-      2,
-    ),
+    line(`Exit status: ${exitMeanings.map(([code, meaning]) => `${code} ${meaning}`).join('; ')}.`, 2),
     '',
   ].join('\n')
 }
+
+const programOptions: readonly (readonly [string, string])[] = [
+  ['--help, -h', 'show this text; after a verb, how it is used'],
+  ['--source NAME', 'which of several sources is meant; without it, the one of the environment'],
+  ['--version', 'show the version'],
+]
 
 export function commandHelp(command: Command, width: number | null = null): string {
   const options = Object.entries(command.options)

@@ -1,8 +1,7 @@
 // `tidemark pause` and `tidemark resume`: whether the workers read a stream by themselves.
 
 import { pickStream } from '../streams/catalog.ts'
-import { type Call, type Command, json, option, textOf } from './command.ts'
-import { onlyWord } from './parse.ts'
+import { type Call, type Command, json, onlyWord, option, textsOf } from './command.ts'
 import { act } from './recorded.ts'
 
 export const pause: Command = {
@@ -14,7 +13,7 @@ export const pause: Command = {
     json,
   },
   examples: ['tidemark pause assignment --reason "the upstream is being upgraded"'],
-  run: (call) => act(call, 'pause', oneStream('pause', call), { reason: textOf(call.values, 'reason') }),
+  run: (call) => act(call, 'pause', oneStream('pause', call), textsOf(call, ['reason'])),
 }
 
 export const resume: Command = {

@@ -1,6 +1,5 @@
 // `tidemark privacy`: which fields are left out or masked, what the dictionary says otherwise, and putting that in force (P20).
 
-import { loadConfig } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import { type MirroredStream, pickStream } from '../streams/catalog.ts'
@@ -9,7 +8,7 @@ import { UsageError } from '../util/errors.ts'
 import { plural, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { expectDatabase } from './mirror.ts'
+import { loadConfigHere } from './mirror.ts'
 import { recordedHere } from './recorded.ts'
 
 export const privacy: Command = {
@@ -27,39 +26,38 @@ export const privacy: Command = {
     'tidemark privacy',
     'tidemark privacy assignment --apply --reason "phone numbers are not needed"',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values, stdout, environment, log } = call
-  const [name, ...more] = positionals
-  if (more.length > 0) throw new UsageError('`tidemark privacy` takes one stream, or none.')
-  expectDatabase(environment)
-  const config = loadConfig(environment)
-  const streams = mirroredStreams(config, call.catalogue)
-  const chosen = name === undefined ? streams : [pickStream(name, streams)]
-  const isApplied = values.apply === true
-  const [only] = name === undefined ? [] : chosen
-  const reason = textOf(values, 'reason')
-  if (isApplied && (!only || reason === null))
-    throw new UsageError('Name the stream and say why: `tidemark privacy assignment --apply --reason TEXT`.')
-  await using context = await openContext({ config, log, migrates: false })
-  if (isApplied && only && reason !== null) return await apply(call, context, only, reason)
-  const found = []
-  for (const stream of chosen) {
-    const { changes, stored } = await context.privacy.waiting(stream)
-    found.push({ stream: stream.name, rules: context.privacy.wanted(stream.name), changes, stored })
-  }
-  if (values.json)
-    stdout.json({
-      streams: found.map(({ stored, ...one }) =>
-        snakeCased({ ...one, ...(one.changes.length > 0 && { stored }) }),
-      ),
-    })
-  else for (const line of found.flatMap(linesOf)) stdout.say(line)
-  if (!values.json && found.every(({ rules, changes }) => rules.length + changes.length === 0))
-    stdout.say('No field is left out or masked.')
-  return exitCodes.done
+  async run(call) {
+    const { positionals, values, stdout, environment, log } = call
+    const [name, ...more] = positionals
+    if (more.length > 0) throw new UsageError('`tidemark privacy` takes one stream, or none.')
+    const config = loadConfigHere(environment)
+    const streams = mirroredStreams(config, call.catalogue)
+    const chosen = name === undefined ? streams : [pickStream(name, streams)]
+    const isApplied = values.apply === true
+    const [only] = name === undefined ? [] : chosen
+    const reason = textOf(values, 'reason')
+    if (isApplied && (!only || reason === null))
+      throw new UsageError(
+        'Name the stream and say why: `tidemark privacy assignment --apply --reason TEXT`.',
+      )
+    await using context = await openContext({ config, log, migrates: false })
+    if (isApplied && only && reason !== null) return await apply(call, context, only, reason)
+    const found = []
+    for (const stream of chosen) {
+      const { changes, stored } = await context.privacy.waiting(stream)
+      found.push({ stream: stream.name, rules: context.privacy.wanted(stream.name), changes, stored })
+    }
+    if (values.json)
+      stdout.json({
+        streams: found.map(({ stored, ...one }) =>
+          snakeCased({ ...one, ...(one.changes.length > 0 && { stored }) }),
+        ),
+      })
+    else for (const line of found.flatMap(linesOf)) stdout.say(line)
+    if (!values.json && found.every(({ rules, changes }) => rules.length + changes.length === 0))
+      stdout.say('No field is left out or masked.')
+    return exitCodes.done
+  },
 }
 
 type Found = {

@@ -28,32 +28,15 @@ export async function openStoredMirror(config: Config, log: Logger): Promise<Sto
   if (config.databaseUrl === null && !(await hasCluster('.tidemark'))) return null
   const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'silent' })
   try {
-    const context = await openContext({ config, log: quiet, migrates: false })
-    try {
-      const known = await readBeliefs(context.database.pool)
-      return { context, beliefs: known, [Symbol.asyncDispose]: () => context[Symbol.asyncDispose]() }
-    } catch (error) {
-      await context[Symbol.asyncDispose]()
-      throw error
-    }
+    await using opened = new AsyncDisposableStack()
+    const context = opened.use(await openContext({ config, log: quiet, migrates: false }))
+    const known = await readBeliefs(context.database.pool)
+    const kept = opened.move()
+    return { context, beliefs: known, [Symbol.asyncDispose]: () => kept.disposeAsync() }
   } catch (error) {
     log.debug({ err: error }, 'what is stored cannot be read')
     return null
   }
-}
-
-export type BeliefReport = {
-  readonly stream: string
-  readonly name: string
-  readonly claim: string
-  readonly verdict: 'holds' | 'does not hold' | 'could not be told'
-  readonly value: string | null
-  readonly evidence: string
-  /** When that was seen: now, or by a run; null: never. */
-  readonly testedAt: string | null
-  /** What the runs rely on. */
-  readonly recorded: { readonly value: string; readonly testedAt: string } | null
-  readonly means: string | null
 }
 
 type Asked = {
@@ -145,31 +128,45 @@ function checkOf(
   isCorrected = false,
 ): Check {
   const now = new Date()
-  const kind: BeliefKind = beliefs[name]
   const known = recorded.find((line) => line.name === name) ?? null
+  const belief = reportOf(stream, name, tested, known, now)
+  return {
+    name: `${stream} ${name}`,
+    isFine: true,
+    isWarning: belief.verdict === 'does not hold',
+    isUntold: belief.verdict === 'could not be told',
+    says: inWords(belief, beliefs[name], { isNow: tested?.value != null, isCorrected, now }),
+    belief,
+  }
+}
+
+export type BeliefReport = ReturnType<typeof reportOf>
+
+function reportOf(
+  stream: string,
+  name: BeliefName,
+  tested: Tested | null,
+  known: BeliefLine | null,
+  now: Date,
+) {
+  const { claim, without }: BeliefKind = beliefs[name]
   const seenNow = tested?.value != null ? { ...tested, value: tested.value, testedAt: now } : null
   // If the test could not tell now, what a run saw lately counts.
   const seen = seenNow ?? (known && verdictOf(known, now) !== 'unknown' ? known : null)
   const verdict = seen ? verdictOf({ ...seen, expiresAt: null }, now) : 'unknown'
-  const report: BeliefReport = {
+  return {
     stream,
     name,
-    claim: kind.claim,
+    claim,
     verdict: verdict === 'unknown' ? 'could not be told' : verdict,
     value: seen?.value ?? null,
     evidence: seen?.evidence ?? tested?.evidence ?? 'nothing is stored yet; runs find it out as they read',
+    /** When that was seen: now, or by a run; null: never. */
     testedAt: seen?.testedAt.toISOString() ?? null,
+    /** What the runs rely on. */
     recorded: known && { value: known.value, testedAt: known.testedAt.toISOString() },
-    means: verdict === 'does not hold' ? (kind.without ?? null) : null,
-  }
-  return {
-    name: `${stream} ${name}`,
-    isFine: true,
-    isWarning: verdict === 'does not hold',
-    isUntold: verdict === 'unknown',
-    says: inWords(report, kind, { isNow: seenNow !== null, isCorrected, now }),
-    belief: report,
-  }
+    means: verdict === 'does not hold' ? (without ?? null) : null,
+  } as const
 }
 
 function inWords(

@@ -6,13 +6,11 @@ import { type Config, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import { areFine, type Check, exitCodeOfCheck, good, markOfCheck, wrong } from './check.ts'
-import { type Call, type Command, json } from './command.ts'
-import { type ExitCode, worst } from './exit.ts'
+import { type Call, type Command, expectNoWords, json } from './command.ts'
+import { worst } from './exit.ts'
 import { wrapped } from './output.ts'
-import { expectNoWords } from './parse.ts'
 import { openStoredMirror } from './probe-beliefs.ts'
-import { probePostgres, probeQueue, probeService } from './probe-checks.ts'
-import { probeHost } from './probe-hosts.ts'
+import { probeHost, probePostgres, probeQueue, probeService } from './probe-checks.ts'
 
 export const probe: Command = {
   name: 'probe',
@@ -20,26 +18,24 @@ export const probe: Command = {
   usage: '[--json]',
   options: { json },
   examples: ['tidemark probe', 'tidemark probe --json'],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { values, stdout } = call
-  expectNoWords('probe', call)
-  const checks: Check[] = []
-  const startedAt = performance.now()
-  for await (const check of everyCheck(call)) {
-    checks.push(check)
-    if (values.json) continue
-    stdout.write(`${stdout.mark(markOfCheck(check))} `)
-    stdout.say(checkInLines(check, stdout.columns()))
-  }
-  if (values.json) {
-    const told = checks.map(({ name, isFine, says }) => ({ name, fine: isFine, says }))
-    const beliefs = checks.flatMap(({ belief }) => belief ?? [])
-    stdout.json({ fine: areFine(checks), checks: told, beliefs })
-  } else stdout.say(summary(checks, performance.now() - startedAt))
-  return worst(checks.map(exitCodeOfCheck))
+  async run(call) {
+    const { values, stdout } = call
+    expectNoWords('probe', call)
+    const checks: Check[] = []
+    const startedAt = performance.now()
+    for await (const check of everyCheck(call)) {
+      checks.push(check)
+      if (values.json) continue
+      stdout.write(`${stdout.mark(markOfCheck(check))} `)
+      stdout.say(checkInLines(check, stdout.columns()))
+    }
+    if (values.json) {
+      const told = checks.map(({ name, isFine, says }) => ({ name, fine: isFine, says }))
+      const beliefs = checks.flatMap(({ belief }) => belief ?? [])
+      stdout.json({ fine: areFine(checks), checks: told, beliefs })
+    } else stdout.say(summary(checks, performance.now() - startedAt))
+    return worst(checks.map(exitCodeOfCheck))
+  },
 }
 
 /** As wide as the longest name of a belief about the streams that every upstream has. */
@@ -70,12 +66,7 @@ export function summary(checks: readonly Check[], tookMs: number): string {
     .join(', ')
 }
 
-export async function* everyCheck({
-  environment,
-  catalogue,
-  log,
-  signal,
-}: Pick<Call, 'environment' | 'catalogue' | 'log' | 'signal'>): AsyncGenerator<Check> {
+export async function* everyCheck({ environment, catalogue, log, signal }: Call): AsyncGenerator<Check> {
   let config: Config
   try {
     config = loadConfig(environment)

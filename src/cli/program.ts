@@ -10,7 +10,7 @@ import { catalogueOf } from '../streams/catalog.ts'
 import { messageOf } from '../util/errors.ts'
 import type { Command } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes } from './exit.ts'
-import { fitted, type Output } from './output.ts'
+import type { Output } from './output.ts'
 import { commandHelp, findVerb, parseCall, programHelp } from './parse.ts'
 import { verbs } from './verbs.ts'
 
@@ -55,8 +55,7 @@ async function call(command: Command, words: readonly string[], around: Surround
     source !== null && hasSources
       ? (await import('../config/sources-file.ts')).environmentNamed(own, source)
       : own
-  if (command.name !== 'config')
-    for (const warning of misspeltWarnings(environment)) stderr.say(fitted(warning, stderr))
+  if (command.name !== 'config') for (const warning of misspeltWarnings(environment)) stderr.tell(warning)
   const log = around.openLog(loadLogLevel(environment) ?? 'info')
   const catalogue =
     readAddedStreams(environment).length === 0
@@ -84,7 +83,7 @@ function tell(thrown: unknown, wantsJson: boolean, { stdout, stderr, signal }: S
   const error = signal.aborted && isOf(thrown, signal.reason) ? signal.reason : thrown
   const code = signal.aborted ? exitCodes.interrupted : exitCodeOf(error)
   const text = redact(inWords(error))
-  stderr.say(fitted(text, stderr))
+  stderr.tell(text)
   if (wantsJson && !stdout.hasWritten()) stdout.json({ error: text, exit_code: code })
   // Ends the program even if something hangs: nothing that could still happen matters.
   if (signal.aborted) setTimeout(() => process.exit(code), 1_000).unref()

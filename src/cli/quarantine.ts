@@ -8,12 +8,10 @@ import { mirroredNames, retrySentence, selectionOf } from '../operator/quarantin
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
-import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
+import { type Call, type Command, findAction, json, option, textOf, wholeNumber } from './command.ts'
 import { runJson } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
 import { listFromMirror } from './mirror.ts'
-import { fitted } from './output.ts'
-import { findAction } from './parse.ts'
 import { act, actThere, actUpstream } from './recorded.ts'
 
 export const quarantine: Command = {
@@ -30,7 +28,23 @@ export const quarantine: Command = {
     'tidemark quarantine retry assignment',
     'tidemark quarantine drop 17 --reason "a test record of ours"',
   ],
-  run,
+  async run(call) {
+    const [first, ...rest] = call.positionals
+    const known = Object.keys(actions)
+    const [near] =
+      first === undefined
+        ? []
+        : nearest(first, [...known, ...mirroredNames(call.catalogue).map(({ name }) => name)])
+    if (first !== undefined && first !== near && near !== undefined && known.includes(near))
+      findAction('quarantine', actions, first)
+    // `list` may be left out before a stream or an id.
+    const isAction = first !== undefined && known.includes(first)
+    const [word, [target, ...more]] =
+      first === undefined || isAction ? [first ?? 'list', rest] : ['list', [first, ...rest]]
+    if (more.length > 0)
+      throw new UsageError(`\`tidemark quarantine ${word}\` takes one stream or one id, or none for all.`)
+    return await findAction('quarantine', actions, word)(call, target)
+  },
 }
 
 const actions: Readonly<Record<string, (call: Call, target: string | undefined) => Promise<ExitCode>>> = {
@@ -41,29 +55,11 @@ const actions: Readonly<Record<string, (call: Call, target: string | undefined) 
   drop,
 }
 
-async function run(call: Call): Promise<ExitCode> {
-  const [first, ...rest] = call.positionals
-  const known = Object.keys(actions)
-  const [near] =
-    first === undefined
-      ? []
-      : nearest(first, [...known, ...mirroredNames(call.catalogue).map(({ name }) => name)])
-  if (first !== undefined && first !== near && near !== undefined && known.includes(near))
-    findAction('quarantine', actions, first)
-  // `list` may be left out before a stream or an id.
-  const isAction = first !== undefined && known.includes(first)
-  const [word, [target, ...more]] =
-    first === undefined || isAction ? [first ?? 'list', rest] : ['list', [first, ...rest]]
-  if (more.length > 0)
-    throw new UsageError(`\`tidemark quarantine ${word}\` takes one stream or one id, or none for all.`)
-  return await findAction('quarantine', actions, word)(call, target)
-}
-
 async function list(call: Call, target: string | undefined): Promise<ExitCode> {
   const { id } = selectionOf(target, call.catalogue)
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
-  const asked = { limit, ...(id === null ? { stream: target } : { id: id.toString() }) }
-  return await listFromMirror(call, quarantineDocument, asked, {
+  return await listFromMirror(call, quarantineDocument, {
+    asked: { limit, ...(id === null ? { stream: target } : { id: id.toString() }) },
     none: target === undefined ? 'The quarantine is empty.' : `No record of ${target} is in quarantine.`,
     columns: [
       ['ID', ({ id }) => id],
@@ -100,7 +96,7 @@ async function retry(call: Call, target = everything): Promise<ExitCode> {
   const { text, detail = [] } = await actUpstream(call, context, action, target)
   const lines = detail.length === 0 ? [text] : detail.map(retrySentence)
   if (values.json) stdout.json({ streams: detail.map(retryJson) })
-  else stdout.say(fitted(lines.join('\n'), stdout))
+  else stdout.tell(lines.join('\n'))
   return worst(detail.map(exitCodeOfRun))
 }
 

@@ -8,11 +8,10 @@ import { pickStream, pickStreams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
 import { type Call, type Command, json, option } from './command.ts'
-import { readEach, runJson, type Timed } from './each-stream.ts'
+import { readEach, requestRuns, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { act } from './recorded.ts'
 import { openRemote } from './remote.ts'
-import { requestRuns } from './requested-runs.ts'
 
 export const reconcile: Command = {
   name: 'reconcile',
@@ -27,29 +26,27 @@ export const reconcile: Command = {
     'tidemark reconcile assignment',
     'tidemark reconcile --acknowledge assignment',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, log, signal, stdout } = call
-  if (values.acknowledge !== undefined) return await acknowledge(call, String(values.acknowledge))
-  const remote = openRemote(call)
-  if (remote !== null) return await requestRuns(call, remote, 'reconcile')
-  const config = loadConfig(environment)
-  const known = configuredStreams(config, call.catalogue)
-  // List streams only when they are named: every poll lists them whole anyway.
-  const wanted = pickStreams(positionals, known).filter(
-    ({ kind }) => kind === 'changes' || positionals.length > 0,
-  )
-  await using context = await openContext({ config, log })
-  const { results, code } = await readEach<ReconcileOnce>(call, context, wanted, {
-    reading: 'reconcile',
-    read: (stream) => reconcileOnce(context, stream, { approved: 0, signal, log }),
-    tell: (result) => values.json || stdout.say(reconcileText(result)),
-    codeOf: reconcileExitCode,
-  })
-  if (values.json) stdout.json({ streams: results.map(reconcileJson) })
-  return code
+  async run(call) {
+    const { environment, positionals, values, log, signal, stdout } = call
+    if (values.acknowledge !== undefined) return await acknowledge(call, String(values.acknowledge))
+    const remote = openRemote(call)
+    if (remote !== null) return await requestRuns(call, remote, 'reconcile')
+    const config = loadConfig(environment)
+    const known = configuredStreams(config, call.catalogue)
+    // List streams only when they are named: every poll lists them whole anyway.
+    const wanted = pickStreams(positionals, known).filter(
+      ({ kind }) => kind === 'changes' || positionals.length > 0,
+    )
+    await using context = await openContext({ config, log })
+    const { results, code } = await readEach<ReconcileOnce>(call, context, wanted, {
+      reading: 'reconcile',
+      read: (stream) => reconcileOnce(context, stream, { approved: 0, signal, log }),
+      tell: (result) => values.json || stdout.say(reconcileText(result)),
+      codeOf: reconcileExitCode,
+    })
+    if (values.json) stdout.json({ streams: results.map(reconcileJson) })
+    return code
+  },
 }
 
 /** Blocked deletions wait for a person; and a list that kept changing proved nothing. */

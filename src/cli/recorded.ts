@@ -10,67 +10,60 @@ import type { Logger } from '../log.ts'
 import type { ActionContext, ActionName } from '../operator/actions.ts'
 import {
   type MirrorActionName,
+  type MirrorContext,
   mirrorActions,
   type Order,
   type Outcome,
   outcomeJson,
 } from '../operator/mirror-actions.ts'
 import { noteEvent, performRecorded, recorded } from '../operator/record-action.ts'
-import type { RulesOf } from '../operator/settings.ts'
-import { type AlertKeeping, alertKeepingOf } from '../problems/receivers.ts'
+import { alertKeepingOf } from '../problems/receivers.ts'
 import { makeDue } from '../store/book/due.ts'
 import { withConnection } from '../store/server/session.ts'
-import type { RunRequest } from '../streams/catalog.ts'
 import { sourceIn } from '../streams/names.ts'
 import { messageOf } from '../util/errors.ts'
 import { type Call, operator, osUser } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { changeMirror } from './mirror.ts'
-import { fitted } from './output.ts'
 import { openRemote } from './remote.ts'
 
+/** What can be done at the terminal only, and what each is about. */
+const targets = {
+  repair: 'stream',
+  privacy: 'stream',
+  erase: 'stream',
+  adopt: 'service',
+  api: 'operation',
+  sources: 'file',
+  pauseSource: 'source',
+  resumeSource: 'source',
+  dropSource: 'source',
+} as const
 type Given = {
-  /** These are there at the terminal only. */
-  readonly action:
-    | 'adopt'
-    | 'repair'
-    | 'api'
-    | 'privacy'
-    | 'erase'
-    | 'sources'
-    | 'pauseSource'
-    | 'resumeSource'
-    | 'dropSource'
-  /** A stream, or the id of what is meant. */
+  readonly action: keyof typeof targets
   readonly target: string
   readonly reason?: string | null
 }
-const ofNoStream: readonly Given['action'][] = [
-  ...(['api', 'adopt', 'sources', 'pauseSource', 'resumeSource', 'dropSource'] as const),
-]
 type Told = { readonly isFailed?: boolean; readonly told: string }
+type Fields = Readonly<Record<string, string | null>>
 
 /** Does on the mirror what a button of the console does too, records it, and shows what came of it. */
 export async function act(
   call: Call,
   name: MirrorActionName,
   target: string,
-  fields: Readonly<Record<string, string | null>> = {},
-  say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
+  fields: Fields = {},
+  say: (done: Outcome) => void = ({ text }) => call.stdout.tell(text),
 ): Promise<ExitCode> {
-  const { values, stdout, log } = call
+  const { values, stdout } = call
   const there = await actThere(call, name, target, fields, say)
-  return (
-    there ??
-    (await changeMirror(call, async (pool) => {
-      const known = { streams: call.catalogue, settings: rulesOf(call), alerting: alertingIn(call) }
-      const context = { ...known, pool, log, requestRun: requestRunOf(pool) }
-      const order = orderOf(target, fields)
-      const done = await performRecorded(context, [name, mirrorActions[name]], order)
-      if (values.json) stdout.json(outcomeJson(done))
-      else say(done)
-    }))
-  )
+  if (there !== null) return there
+  return await changeMirror(call, async (pool) => {
+    const action = [name, mirrorActions[name]] as const
+    const done = await performRecorded(contextOf(call, pool), action, orderOf(target, fields))
+    if (values.json) stdout.json(outcomeJson(done))
+    else say(done)
+  })
 }
 
 /** Over the API of a worker, which goes on with what takes long; null: there is no TIDEMARK_URL. */
@@ -78,8 +71,8 @@ export async function actThere(
   call: Call,
   name: ActionName,
   target: string,
-  fields: Readonly<Record<string, string | null>> = {},
-  say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
+  fields: Fields = {},
+  say: (done: Outcome) => void = ({ text }) => call.stdout.tell(text),
 ): Promise<ExitCode | null> {
   const { values, stdout } = call
   const remote = openRemote(call)
@@ -96,41 +89,36 @@ export async function actUpstream<Done extends Outcome>(
   sync: SyncContext,
   [name, action]: readonly [ActionName, (context: ActionContext, order: Order) => Promise<Done>],
   target: string,
-  fields: Readonly<Record<string, string | null>> = {},
+  fields: Fields = {},
 ): Promise<Done> {
-  const { log, signal } = call
   const context: ActionContext = {
-    ...{ pool: sync.database.pool, streams: sync.streams, sync, settings: rulesOf(call), log },
-    requestRun: requestRunOf(sync.database.pool),
-    tasks: { run: (_name, work) => work(signal), stop: async () => {} },
+    ...contextOf(call, sync.database.pool),
+    streams: sync.streams,
+    sync,
+    tasks: { run: (_name, work) => work(call.signal), stop: async () => {} },
     sendTestAlert: null,
-    alerting: alertingIn(call),
   }
   return await performRecorded(context, [name, action], orderOf(target, fields))
 }
 
-const rulesOf =
-  ({ environment, catalogue }: Call): RulesOf =>
-  (source, said) => {
+const contextOf = ({ environment, catalogue, log }: Call, pool: Pool): MirrorContext => ({
+  pool,
+  log,
+  streams: catalogue,
+  settings(source, said) {
     const own = catalogue.filter(({ name }) => sourceIn(name) === source)
     const ofSource = source === '' ? environment : environmentOfSource(environment, source, said)
     return settingRules(ofSource, own.length === 0 ? undefined : own)
-  }
-
-const alertingIn =
-  ({ environment }: Call) =>
-  (): AlertKeeping =>
-    alertKeepingOf(loadConfig(environment))
-
-/** The queue belongs to the workers: they see in Postgres within seconds what is wanted. */
-const requestRunOf =
-  (pool: Pool) =>
-  async (request: RunRequest): Promise<void> => {
+  },
+  alerting: () => alertKeepingOf(loadConfig(environment)),
+  // The queue belongs to the workers: they see in Postgres within seconds what is wanted.
+  async requestRun(request) {
     await makeDue(pool, request)
-  }
+  },
+})
 const person = () => ({ who: osUser(), door: 'terminal' as const, address: hostname() })
 
-function orderOf(target: string, fields: Readonly<Record<string, string | null>>): Order {
+function orderOf(target: string, fields: Fields): Order {
   const given = Object.entries(fields).filter((field): field is [string, string] => field[1] !== null)
   return { target, fields: Object.fromEntries(given), by: operator(), ...person() }
 }
@@ -144,7 +132,7 @@ export async function recordedHere<Result>(
 ): Promise<Result> {
   const deed = {
     ...{ ...person(), action, target, reason },
-    stream: ofNoStream.includes(action) ? null : target,
+    stream: targets[action] === 'stream' ? target : null,
     confirmed: null,
   }
   return await recorded({ pool, log }, deed, work, (result) => {

@@ -4,9 +4,7 @@ import { asChangesStream } from '../operator/positions.ts'
 import { rewindTargetIn } from '../operator/rewind.ts'
 import { pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, flag, json, option, textOf } from './command.ts'
-import type { ExitCode } from './exit.ts'
-import { onlyWord } from './parse.ts'
+import { type Command, flag, json, onlyWord, option, textOf, textsOf } from './command.ts'
 import { act } from './recorded.ts'
 
 export const rewind: Command = {
@@ -25,23 +23,24 @@ export const rewind: Command = {
     'tidemark rewind assignment --to-time 2025-01-31T14:30:00Z --reason "rows were changed by hand"',
     'tidemark rewind assignment --to-version 120000 --reason "restored from backup"',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values } = call
-  const name = onlyWord(
-    positionals,
-    '`tidemark rewind` takes one stream, e.g. `tidemark rewind assignment --to-version 120000 --reason TEXT`.',
-  )
-  const stream = asChangesStream(pickStream(name, call.catalogue), call.catalogue).name
-  rewindTargetIn(values)
-  const reason = textOf(values, 'reason')
-  if (reason === null)
-    throw new UsageError(
-      '`tidemark rewind` needs --reason TEXT: it is kept with the checkpoint, for those who wonder later.',
+  async run(call) {
+    const { positionals, values } = call
+    const name = onlyWord(
+      positionals,
+      '`tidemark rewind` takes one stream, e.g. `tidemark rewind assignment --to-version 120000 --reason TEXT`.',
     )
-  const targets = ['to-version', 'to-checkpoint', 'to-time'].map((option) => [option, textOf(values, option)])
-  const force = values.force === true ? 'yes' : null
-  return await act(call, 'rewind', stream, { reason, force, ...Object.fromEntries(targets) })
+    const stream = asChangesStream(pickStream(name, call.catalogue), call.catalogue).name
+    rewindTargetIn(values)
+    const reason = textOf(values, 'reason')
+    if (reason === null)
+      throw new UsageError(
+        '`tidemark rewind` needs --reason TEXT: it is kept with the checkpoint, for those who wonder later.',
+      )
+    const force = values.force === true ? 'yes' : null
+    return await act(call, 'rewind', stream, {
+      ...textsOf(call, ['to-version', 'to-checkpoint', 'to-time']),
+      reason,
+      force,
+    })
+  },
 }

@@ -5,11 +5,10 @@ import { runOutcomes } from '../store/book/runs.ts'
 import { kinds } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, nearest, plural } from '../util/text.ts'
-import { type Call, type Command, json, oneOf, option, wholeNumber } from './command.ts'
+import { type Call, type Command, findAction, json, oneOf, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { listFromMirror, showFromMirror } from './mirror.ts'
-import { wrapped } from './output.ts'
-import { findAction } from './parse.ts'
+import { utcSecond, wrapped } from './output.ts'
 
 export const runs: Command = {
   name: 'runs',
@@ -22,38 +21,32 @@ export const runs: Command = {
     json,
   },
   examples: ['tidemark runs', 'tidemark runs list assignment --outcome failed', 'tidemark runs show 4711'],
-  run,
+  run(call) {
+    const [first, ...rest] = call.positionals
+    // `list` may be left out before a stream.
+    const isWord = first === undefined || words.includes(first)
+    const [word, [target, ...more]] = isWord ? [first ?? 'list', rest] : ['list', [first, ...rest]]
+    if (more.length > 0 && !isWord && nearest(first, words).length > 0)
+      findAction('runs', Object.fromEntries(words.map((one) => [one, one])), first)
+    if (more.length > 0)
+      throw new UsageError(
+        '`tidemark runs` takes one stream, or none for all; `tidemark runs show` takes one id.',
+      )
+    return word === 'show' ? show(call, target) : list(call, target)
+  },
 }
 
 const words: readonly string[] = ['list', 'show']
-
-function run(call: Call): Promise<ExitCode> {
-  const [first, ...rest] = call.positionals
-  // `list` may be left out before a stream.
-  const isWord = first === undefined || words.includes(first)
-  const [word, [target, ...more]] = isWord ? [first ?? 'list', rest] : ['list', [first, ...rest]]
-  if (more.length > 0 && !isWord && nearest(first, words).length > 0)
-    findAction('runs', Object.fromEntries(words.map((one) => [one, one])), first)
-  if (more.length > 0)
-    throw new UsageError(
-      '`tidemark runs` takes one stream, or none for all; `tidemark runs show` takes one id.',
-    )
-  return word === 'show' ? show(call, target) : list(call, target)
-}
 
 function list(call: Call, name: string | undefined): Promise<ExitCode> {
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 20
   const kind = oneOf(call.values, 'kind', kinds) ?? undefined
   const outcome = oneOf(call.values, 'outcome', runOutcomes) ?? undefined
-  return listFromMirror(
-    call,
-    runsDocument,
-    { stream: name, kind, outcome, limit },
-    {
-      none: 'No such run is recorded. Runs are kept for 90 days.',
-      columns,
-    },
-  )
+  return listFromMirror(call, runsDocument, {
+    asked: { stream: name, kind, outcome, limit },
+    none: 'No such run is recorded. Runs are kept for 90 days.',
+    columns,
+  })
 }
 
 const some = (amount: number): string => (amount === 0 ? '' : count(amount))
@@ -63,7 +56,7 @@ const columns: readonly (readonly [title: string, cell: (line: RunLine) => strin
   ['STREAM', ({ stream }) => stream],
   ['KIND', ({ kind }) => kind],
   ['OUTCOME', ({ status, polls }) => (polls > 1 ? `${status}, ${count(polls)} runs` : status)],
-  ['BEGAN', ({ started_at }) => started_at.toISOString().slice(0, 19).replace('T', ' ')],
+  ['BEGAN', ({ started_at }) => utcSecond(started_at)],
   ['TOOK', took],
   ['NEW', ({ inserted }) => some(inserted)],
   ['CHANGED', ({ updated }) => some(updated)],

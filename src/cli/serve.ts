@@ -5,9 +5,8 @@ import { loadConfig } from '../config/load.ts'
 import { UsageError } from '../util/errors.ts'
 import { AddressUnusable } from '../web/server.ts'
 import { serve } from '../worker/serve.ts'
-import type { Call, Command } from './command.ts'
-import { type ExitCode, exitCodes } from './exit.ts'
-import { expectNoWords } from './parse.ts'
+import { type Command, expectNoWords } from './command.ts'
+import { exitCodes } from './exit.ts'
 
 export const serveCommand: Command = {
   name: 'serve',
@@ -16,30 +15,28 @@ export const serveCommand: Command = {
   options: {},
   examples: ['tidemark serve', 'HTTP_PORT=9090 REDIS_URL=redis://localhost tidemark serve'],
   ignoresDemo: true,
-  run,
+  async run({ environment, positionals, signal, log }) {
+    expectNoWords('serve', { positionals })
+    const config = loadConfig(environment)
+    const worker = await serve({ config, environment, log }).catch((error) => {
+      throw error instanceof AddressUnusable ? new UsageError(error.message, { cause: error }) : error
+    })
+    log.info({ url: worker.url }, 'listening')
+    try {
+      const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
+      await Promise.race([told, worker.live.then(() => told), worker.hopeless])
+    } finally {
+      const code = signal.aborted ? exitCodes.done : exitCodes.failed
+      setTimeout(() => process.exit(code), lastResortMs).unref()
+      await worker.stop()
+    }
+    log.info('stopped')
+    // Connections to a queue that is away go on trying; nothing that they could still do matters.
+    setTimeout(() => process.exit(exitCodes.done), lingerMs).unref()
+    return exitCodes.done
+  },
 }
 
 /** After a signal the program ends within half a minute, even if something hangs. What was not committed is read again. */
 const lastResortMs = 28_000
 const lingerMs = 500
-
-async function run({ environment, positionals, signal, log }: Call): Promise<ExitCode> {
-  expectNoWords('serve', { positionals })
-  const config = loadConfig(environment)
-  const worker = await serve({ config, environment, log }).catch((error) => {
-    throw error instanceof AddressUnusable ? new UsageError(error.message, { cause: error }) : error
-  })
-  log.info({ url: worker.url }, 'listening')
-  try {
-    const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
-    await Promise.race([told, worker.live.then(() => told), worker.hopeless])
-  } finally {
-    const code = signal.aborted ? exitCodes.done : exitCodes.failed
-    setTimeout(() => process.exit(code), lastResortMs).unref()
-    await worker.stop()
-  }
-  log.info('stopped')
-  // Connections to a queue that is away go on trying; nothing that they could still do matters.
-  setTimeout(() => process.exit(exitCodes.done), lingerMs).unref()
-  return exitCodes.done
-}

@@ -1,24 +1,31 @@
 // `tidemark simulate`: the stand-in upstream as a program of its own, until it is told to stop.
 
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
 import { type Behaviour, looks, readSwitch, switchOptions } from '../simulator/behaviour.ts'
 import { type Fault, faultSyntax, mildMix, readFault } from '../simulator/faults.ts'
+import { type FleetOptions, startFleet } from '../simulator/fleet.ts'
+import { type FleetSettings, fleetSettings } from '../simulator/fleet-settings.ts'
 import { type MalformedKind, malformedKinds } from '../simulator/malformed-records.ts'
 import { introduction, startSimulator } from '../simulator/simulator.ts'
 import { UsageError } from '../util/errors.ts'
+import { asUnwritable, makeFolder } from '../util/files.ts'
 import {
   type Call,
   type Command,
+  expectNoWords,
   flag,
   type Option,
   oneOf,
   option,
+  textOf,
   type Values,
   wholeNumber,
 } from './command.ts'
+import { writeDotEnv } from './dot-env.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { expectNoWords } from './parse.ts'
-import { fleetSize, simulateFleet } from './simulate-fleet.ts'
 
 const options: Record<string, Option> = {
   port: option('N', 'port to listen on; 0 picks a free one (8090)'),
@@ -76,54 +83,52 @@ export const simulate: Command = {
     'tidemark simulate --fleet 50 --churn 20 --write-sources fleet',
   ],
   ignoresDemo: true,
-  run,
-}
+  async run(call) {
+    const { values, signal, stdout, log } = call
+    expectNoWords('simulate', call)
+    const clients = fleetSize(values)
+    if (clients !== null) {
+      const ofEach = { faults: faults(values), behaviour: behaviour(values) }
+      return await simulateFleet(call, { clients, ...ofEach }).catch(asUsageError)
+    }
+    const number = (name: string, fallback: number, most: number, least = 0): number =>
+      wholeNumber(values, name, { least, most }) ?? fallback
+    const restoreAfterSeconds = number('restore-backup-after', 0, 1_000_000, 1)
+    const otherGuid = text(values, 'other-client')
+    const counts = {
+      assignments: number('assignments', 1_000, 10_000_000),
+      notes: number('notes', 2_000, 10_000_000),
+      trackers: number('trackers', 20, 1_000_000),
+      objects: number('objects', 100, 1_000_000),
+    }
+    await using simulator = await startSimulator({
+      ...counts,
+      look: oneOf(values, 'look', looks) ?? 'recorded',
+      ...(otherGuid && { otherClients: [{ guid: otherGuid, ...tenth(counts) }] }),
+      host: text(values, 'host') ?? '127.0.0.1',
+      port: number('port', 8090, 65_535),
+      seed: number('seed', 1, 2_147_483_647),
+      churnPerSecond: number('churn', 0, 100_000),
+      firstRowVersion: rowVersion(values),
+      credentials: credentials(values),
+      malformed: malformedRecords(values),
+      faults: faults(values),
+      behaviour: behaviour(values),
+    }).catch(asUsageError)
+    stdout.write(introduction(simulator))
+    const backup = simulator.source.takeBackup()
+    const timer = restoreAfterSeconds ? setTimeout(restore, restoreAfterSeconds * 1000) : undefined
 
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values, signal, stdout, log } = call
-  expectNoWords('simulate', { positionals })
-  const clients = fleetSize(values)
-  if (clients !== null) {
-    const ofEach = { faults: faults(values), behaviour: behaviour(values) }
-    return await simulateFleet(call, { clients, ...ofEach }).catch(asUsageError)
-  }
-  const number = (name: string, fallback: number, most: number, least = 0): number =>
-    wholeNumber(values, name, { least, most }) ?? fallback
-  const restoreAfterSeconds = number('restore-backup-after', 0, 1_000_000, 1)
-  const otherGuid = text(values, 'other-client')
-  const counts = {
-    assignments: number('assignments', 1_000, 10_000_000),
-    notes: number('notes', 2_000, 10_000_000),
-    trackers: number('trackers', 20, 1_000_000),
-    objects: number('objects', 100, 1_000_000),
-  }
-  await using simulator = await startSimulator({
-    ...counts,
-    look: oneOf(values, 'look', looks) ?? 'recorded',
-    ...(otherGuid && { otherClients: [{ guid: otherGuid, ...tenth(counts) }] }),
-    host: text(values, 'host') ?? '127.0.0.1',
-    port: number('port', 8090, 65_535),
-    seed: number('seed', 1, 2_147_483_647),
-    churnPerSecond: number('churn', 0, 100_000),
-    firstRowVersion: rowVersion(values),
-    credentials: credentials(values),
-    malformed: malformedRecords(values),
-    faults: faults(values),
-    behaviour: behaviour(values),
-  }).catch(asUsageError)
-  stdout.write(introduction(simulator))
-  const backup = simulator.source.takeBackup()
-  const timer = restoreAfterSeconds ? setTimeout(restore, restoreAfterSeconds * 1000) : undefined
+    function restore(): void {
+      const keepsCounter = values['restore-keeps-counter'] === true
+      simulator.source.restoreBackup(backup, { keepsCounter })
+      log.info('the data of the start is restored')
+    }
 
-  function restore(): void {
-    const keepsCounter = values['restore-keeps-counter'] === true
-    simulator.source.restoreBackup(backup, { keepsCounter })
-    log.info('the data of the start is restored')
-  }
-
-  if (!signal.aborted) await once(signal, 'abort')
-  clearTimeout(timer)
-  return exitCodes.done
+    if (!signal.aborted) await once(signal, 'abort')
+    clearTimeout(timer)
+    return exitCodes.done
+  },
 }
 
 function asUsageError(cause: unknown): never {
@@ -198,3 +203,82 @@ function behaviour(values: Values): Partial<Behaviour> {
   })
   return Object.assign({}, ...settings)
 }
+
+// ── --fleet: the upstream of many clients, and the settings with which a worker mirrors all of them ──────────────
+
+const notInFleet = [
+  'look',
+  'notes',
+  'trackers',
+  'objects',
+  'client-guid',
+  'other-client',
+  'subject-id',
+  'api-key',
+  'first-row-version',
+  'malformed',
+  'restore-backup-after',
+  'restore-keeps-counter',
+]
+const onlyInFleet = ['hosts', 'write-sources']
+const mostClients = 1_000
+
+/** How many clients are wanted; null: no fleet. */
+function fleetSize(values: Values): number | null {
+  const clients = wholeNumber(values, 'fleet', { least: 2, most: mostClients })
+  const wrong = (clients === null ? onlyInFleet : notInFleet).find((name) => values[name] !== undefined)
+  if (wrong !== undefined)
+    throw new UsageError(
+      clients === null
+        ? `--${wrong} is about many clients: say how many there are with --fleet.`
+        : `--${wrong} is about one client, so it cannot be combined with --fleet.`,
+    )
+  return clients
+}
+
+async function simulateFleet(
+  { values, signal, stdout }: Call,
+  given: Pick<FleetOptions, 'clients' | 'faults' | 'behaviour'>,
+): Promise<ExitCode> {
+  const number = (name: string, most: number, least = 0) => wholeNumber(values, name, { least, most })
+  await using fleet = await startFleet({
+    ...given,
+    hosts: number('hosts', given.clients, 1) ?? undefined,
+    host: textOf(values, 'host') ?? undefined,
+    port: number('port', 65_535 - given.clients) ?? 8090,
+    seed: number('seed', 2_147_000_000) ?? 1,
+    assignments: number('assignments', 1_000_000, 1) ?? 1_000,
+    churnPerSecond: number('churn', 100_000) ?? 0,
+  })
+  const folder = textOf(values, 'write-sources')
+  if (folder !== null) await writeSettings(folder, fleetSettings(fleet.clients))
+  const [first = ''] = fleet.origins
+  stdout.write(`The stand-in upstream of ${fleet.clients.length} clients is up; Ctrl-C stops it.
+
+  hosts                ${fleet.origins.join(' ')}
+  their clients        curl -s ${first}/simulator
+  one of them          curl -s ${first}/simulator/${fleet.clients[0]?.name}
+
+${nextSteps(folder)}
+`)
+  if (!signal.aborted) await once(signal, 'abort')
+  return exitCodes.done
+}
+
+async function writeSettings(folder: string, { environment, file }: FleetSettings): Promise<void> {
+  try {
+    await makeFolder(folder)
+    writeFileSync(join(folder, 'sources.yaml'), stringify(file))
+    writeDotEnv(join(folder, '.env'), { ...environment, SOURCES_FILE: 'sources.yaml' })
+  } catch (error) {
+    throw asUnwritable(error, folder)
+  }
+}
+
+const nextSteps = (folder: string | null): string =>
+  folder === null
+    ? 'For the settings of a worker that mirrors all of them, add --write-sources FOLDER.'
+    : `Settings are in ${join(folder, '.env')} and ${join(folder, 'sources.yaml')}. In other terminals:
+
+cd ${folder} && npx tidemark serve
+cd ${folder} && npx tidemark status`

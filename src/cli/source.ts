@@ -1,7 +1,6 @@
 // `tidemark source`: whose data this database holds; and, when the upstream moved or its client GUID was renewed, the word of a person
 // that it is the same one, which is checked before it is taken.
 
-import { loadConfig } from '../config/load.ts'
 import { sourcesOf } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { type Agreement, compareSource, isSameSource } from '../operator/sources.ts'
@@ -9,10 +8,18 @@ import { adoptSource, otherSources, otherSourceText, readSources } from '../stor
 import { keyIn } from '../streams/names.ts'
 import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
-import { type Call, type Command, json, operator, option, textOf } from './command.ts'
+import {
+  type Call,
+  type Command,
+  expectNoWords,
+  json,
+  operator,
+  option,
+  runAction,
+  textOf,
+} from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { expectDatabase, readMirror } from './mirror.ts'
-import { expectNoWords, findAction } from './parse.ts'
+import { loadConfigHere, readMirror } from './mirror.ts'
 import { recordedHere } from './recorded.ts'
 
 export const source: Command = {
@@ -27,21 +34,11 @@ export const source: Command = {
     'tidemark source',
     'tidemark source adopt --reason "the service moved to another host on 1 March"',
   ],
-  run,
+  run: runAction('source', { show, adopt }, 'show'),
 }
 
-const actions: Readonly<Record<string, (call: Call, words: readonly string[]) => Promise<ExitCode>>> = {
-  show,
-  adopt,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const [word = 'show', ...rest] = call.positionals
-  return await findAction('source', actions, word)(call, rest)
-}
-
-async function show(call: Call, words: readonly string[]): Promise<ExitCode> {
-  expectNoWords('source', { positionals: words })
+async function show(call: Call): Promise<ExitCode> {
+  expectNoWords('source', call)
   const { values, stdout } = call
   return await readMirror(call, async (pool) => {
     const sources = await readSources(pool)
@@ -53,16 +50,15 @@ async function show(call: Call, words: readonly string[]): Promise<ExitCode> {
   })
 }
 
-async function adopt(call: Call, words: readonly string[]): Promise<ExitCode> {
-  expectNoWords('source adopt', { positionals: words })
+async function adopt(call: Call): Promise<ExitCode> {
+  expectNoWords('source adopt', call)
   const { values, stdout, environment, log, signal } = call
   const reason = textOf(values, 'reason')
   if (reason === null)
     throw new UsageError(
       '`tidemark source adopt` needs --reason TEXT: it is kept, for those who wonder later why the address is another one.',
     )
-  expectDatabase(environment)
-  const config = loadConfig(environment)
+  const config = loadConfigHere(environment)
   await using context = await openContext({ config, log, anySource: true })
   const { pool } = context.database
   const others = await otherSources(pool, sourcesOf(config))

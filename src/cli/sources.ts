@@ -1,10 +1,12 @@
 // `tidemark sources`: the sources beside the one that the environment describes: which there are and how they stand, what a changed file
 // would change, and the end of one.
 
+import type { Pool } from 'pg'
 import { ConfigError } from '../config/environment.ts'
-import { loadConfig } from '../config/load.ts'
+import { type Environment, loadConfig } from '../config/load.ts'
 import { environmentOfSource, readSourcesFile, type SourcesFile } from '../config/sources-file.ts'
 import { FileError } from '../config/yaml-file.ts'
+import { openUpstreams, streamsIn } from '../configured.ts'
 import { type Source, sources as sourceList } from '../documents/sources.ts'
 import { readAllOverrides } from '../store/book/overrides.ts'
 import {
@@ -18,13 +20,23 @@ import {
 } from '../store/book/source-config.ts'
 import { dropSource } from '../store/schema/source-schemas.ts'
 import { overridesOf } from '../streams/settings.ts'
-import { UsageError } from '../util/errors.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
-import { type Call, type Command, flag, json, operator, option, textOf, type Values } from './command.ts'
-import { type ExitCode, worst } from './exit.ts'
+import {
+  type Call,
+  type Command,
+  expectNoWords,
+  findAction,
+  flag,
+  json,
+  onlyWord,
+  operator,
+  option,
+  textOf,
+  type Values,
+} from './command.ts'
+import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { changeMirror, listFromMirror, readMirror } from './mirror.ts'
-import { expectNoWords, findAction, onlyWord } from './parse.ts'
-import { checkSource } from './probe-sources.ts'
 import { recordedHere } from './recorded.ts'
 
 export const sources: Command = {
@@ -44,25 +56,15 @@ export const sources: Command = {
     'tidemark sources apply --dry-run',
     'tidemark sources drop acme --confirm acme',
   ],
-  run,
+  async run(call) {
+    const [word = 'list', ...positionals] = call.positionals
+    const act = findAction('sources', actions, word)
+    expectOwnOptions(word, call.values)
+    return await act({ ...call, positionals })
+  },
 }
 
-const actions: Readonly<Record<string, (call: Call, words: readonly string[]) => Promise<ExitCode>>> = {
-  list,
-  check,
-  apply,
-  export: exportFile,
-  pause,
-  resume,
-  drop,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const [word = 'list', ...rest] = call.positionals
-  const act = findAction('sources', actions, word)
-  expectOwnOptions(word, call.values)
-  return await act(call, rest)
-}
+const actions = { list, check, apply, export: exportFile, pause, resume, drop }
 
 const actionOf = { 'dry-run': 'apply', reason: 'pause', confirm: 'drop' } as const
 
@@ -87,8 +89,11 @@ function fileOf({ environment }: Call): SourcesFile {
   }
 }
 
-const one = (verb: string, words: readonly string[]): string =>
-  onlyWord(words, `\`tidemark sources ${verb}\` takes one source, e.g. \`tidemark sources ${verb} acme\`.`)
+const one = (verb: string, { positionals }: Call): string =>
+  onlyWord(
+    positionals,
+    `\`tidemark sources ${verb}\` takes one source, e.g. \`tidemark sources ${verb} acme\`.`,
+  )
 
 const ago = (at: Date | null): string =>
   at === null ? '' : `${formatDuration(Math.max(0, Date.now() - at.getTime()))} ago`
@@ -105,30 +110,26 @@ const about = ({ is_gone: isGone, problem, reasons, tags, changed_settings: chan
     .filter((part) => part !== null)
     .join(' ')
 
-function list(call: Call, words: readonly string[]): Promise<ExitCode> {
-  expectNoWords('sources list', { positionals: words })
-  return listFromMirror(
-    call,
-    sourceList,
-    {},
-    {
-      none: 'There is no source yet.',
-      columns: [
-        ['source', ({ name }) => name || '(environment)'],
-        ['state', ({ state }) => state],
-        ['streams', ({ streams }) => String(streams)],
-        ['read', ({ read_through_at: at }) => ago(at)],
-        ['deletions', ({ deletions_known_at: at }) => ago(at)],
-        ['', about],
-      ],
-    },
-  )
+function list(call: Call): Promise<ExitCode> {
+  expectNoWords('sources list', call)
+  return listFromMirror(call, sourceList, {
+    asked: {},
+    none: 'There is no source yet.',
+    columns: [
+      ['source', ({ name }) => name || '(environment)'],
+      ['state', ({ state }) => state],
+      ['streams', ({ streams }) => String(streams)],
+      ['read', ({ read_through_at: at }) => ago(at)],
+      ['deletions', ({ deletions_known_at: at }) => ago(at)],
+      ['', about],
+    ],
+  })
 }
 
 /** Signs in to each and reads one record; nothing is written. */
-async function check(call: Call, words: readonly string[]): Promise<ExitCode> {
+async function check(call: Call): Promise<ExitCode> {
   const { sources: known } = fileOf(call)
-  const [name, ...more] = words
+  const [name, ...more] = call.positionals
   if (more.length > 0) throw new UsageError('`tidemark sources check` takes one source, or none for all.')
   if (name !== undefined && !known.has(name))
     throw new UsageError(`The file names no source ${name}. It names ${[...known.keys()].join(', ')}.`)
@@ -137,13 +138,36 @@ async function check(call: Call, words: readonly string[]): Promise<ExitCode> {
   for (const [source, { settings }] of known) {
     if (name !== undefined && name !== source) continue
     const environment = environmentOfSource(call.environment, source, settings)
-    const { problem, code } = await checkSource(() => loadConfig(environment), call)
+    const { problem, code } = await checkSource(call, environment)
     results.push({ source, problem })
     codes.push(code)
     if (!call.values.json) call.stdout.say(`${source}: ${problem ?? 'signs in and reads'}`)
   }
   if (call.values.json) call.stdout.json({ sources: results })
   return worst(codes)
+}
+
+/** Signs in and reads one record of the first list: two requests. `problem`: null when it answers. */
+async function checkSource(
+  { log, signal }: Call,
+  environment: Environment,
+): Promise<{ readonly problem: string | null; readonly code: ExitCode }> {
+  try {
+    const config = loadConfig(environment)
+    const upstreams = openUpstreams({ config, log })
+    try {
+      const [stream] = streamsIn(config)
+      if (stream) await upstreams.sourceOf(stream).list({ page: 1, pageSize: 1 }, signal)
+      return { problem: null, code: exitCodes.done }
+    } finally {
+      upstreams.close()
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    return error instanceof ConfigError
+      ? { problem: error.problems.join('; '), code: exitCodes.usage }
+      : { problem: messageOf(error), code: exitCodes.upstream }
+  }
 }
 
 const words: Readonly<Record<SourceChange['change'], string>> = {
@@ -153,8 +177,8 @@ const words: Readonly<Record<SourceChange['change'], string>> = {
   back: 'is back: its streams are read again',
 }
 
-async function apply(call: Call, given: readonly string[]): Promise<ExitCode> {
-  expectNoWords('sources apply', { positionals: given })
+async function apply(call: Call): Promise<ExitCode> {
+  expectNoWords('sources apply', call)
   const { values, stdout, log } = call
   const file = fileOf(call)
   const isDryRun = values['dry-run'] === true
@@ -183,8 +207,8 @@ const saidOf = (changes: readonly SourceChange[]): readonly string[] =>
       )
 
 /** As a file that says the same again. What was changed while workers run is a remark: it holds over any file. */
-async function exportFile(call: Call, given: readonly string[]): Promise<ExitCode> {
-  expectNoWords('sources export', { positionals: given })
+async function exportFile(call: Call): Promise<ExitCode> {
+  expectNoWords('sources export', call)
   return await readMirror(call, async (pool) => {
     const applied = (await readAppliedSources(pool)).filter(({ goneAt }) => goneAt === null)
     const generation = Math.max(0, ...applied.map((source) => source.generation))
@@ -205,8 +229,8 @@ async function exportFile(call: Call, given: readonly string[]): Promise<ExitCod
   })
 }
 
-async function pause(call: Call, given: readonly string[]): Promise<ExitCode> {
-  const name = one('pause', given)
+async function pause(call: Call): Promise<ExitCode> {
+  const name = one('pause', call)
   const reason = textOf(call.values, 'reason')
   return await change(call, name, 'pauseSource', reason, async (pool) => {
     if (!(await hasStreams(pool, name)))
@@ -218,15 +242,15 @@ async function pause(call: Call, given: readonly string[]): Promise<ExitCode> {
   })
 }
 
-async function resume(call: Call, given: readonly string[]): Promise<ExitCode> {
-  const name = one('resume', given)
+async function resume(call: Call): Promise<ExitCode> {
+  const name = one('resume', call)
   return await change(call, name, 'resumeSource', null, (pool) =>
     resumeSource(pool, name).then((count) => `${name}: ${plural(count, 'stream')} read again from now on.`),
   )
 }
 
-async function drop(call: Call, given: readonly string[]): Promise<ExitCode> {
-  const name = one('drop', given)
+async function drop(call: Call): Promise<ExitCode> {
+  const name = one('drop', call)
   if (textOf(call.values, 'confirm') !== name)
     throw new UsageError(
       `Nothing was dropped. This removes all rows of ${name} and all that is known of it: to confirm it, write --confirm ${name}.`,
@@ -244,7 +268,7 @@ async function change(
   name: string,
   action: 'pauseSource' | 'resumeSource' | 'dropSource',
   reason: string | null,
-  work: (pool: Parameters<typeof dropSource>[0]) => Promise<string>,
+  work: (pool: Pool) => Promise<string>,
 ): Promise<ExitCode> {
   return await changeMirror(call, async (pool) => {
     const known = await readAppliedSources(pool)

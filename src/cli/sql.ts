@@ -17,7 +17,7 @@ import { formatDuration, plural, visible } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { fitted } from './output.ts'
+import { utcSecond } from './output.ts'
 import { noteLookHere } from './recorded.ts'
 
 const longestSeconds = 30
@@ -38,30 +38,25 @@ export const sql: Command = {
     'tidemark sql --csv "select * from tidemark.freshness"',
     'tidemark sql    # opens psql, where there is one',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values } = call
-  const query = positionals.join(' ').trim()
-  if (values.csv && values.json) throw new UsageError('Use either --csv or --json, not both.')
-  if (values.raw && !values.csv)
-    throw new UsageError('--raw belongs to --csv; nothing is put in front of texts elsewhere.')
-  if (query === '') return await openPsql(call)
-  return await readMirror(call, async (pool) => {
-    await noteLookHere({ pool, log: call.log }, 'A query.')
-    const startedAt = performance.now()
-    const answer = await ask(pool, query)
-    show(call, answer)
-    if (values.json || values.csv) return
-    const took = formatDuration(performance.now() - startedAt)
-    call.stdout.say(
-      fitted(
+  async run(call) {
+    const { positionals, values } = call
+    const query = positionals.join(' ').trim()
+    if (values.csv && values.json) throw new UsageError('Use either --csv or --json, not both.')
+    if (values.raw && !values.csv)
+      throw new UsageError('--raw belongs to --csv; nothing is put in front of texts elsewhere.')
+    if (query === '') return await openPsql(call)
+    return await readMirror(call, async (pool) => {
+      await noteLookHere({ pool, log: call.log }, 'A query.')
+      const startedAt = performance.now()
+      const answer = await ask(pool, query)
+      show(call, answer)
+      if (values.json || values.csv) return
+      const took = formatDuration(performance.now() - startedAt)
+      call.stdout.tell(
         `${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query, call.catalogue)}`,
-        call.stdout,
-      ),
-    )
-  })
+      )
+    })
+  },
 }
 
 type Answer = QueryResult<(string | null)[]>
@@ -74,21 +69,19 @@ async function ask(pool: Pool, text: string): Promise<Answer> {
       // With the extended protocol Postgres refuses a second statement. All values come as text, exactly as Postgres writes them.
       const types = { getTypeParser: () => (value: string) => value }
       const config = { text, queryMode: 'extended', rowMode: 'array' as const, types }
-      return shown(await client.query<(string | null)[]>(config))
+      const answer = await client.query<(string | null)[]>(config)
+      // It comes in another way, which nobody reads here.
+      if (answer.command === 'COPY')
+        throw new UsageError(
+          '`tidemark sql` shows what a query answers, and `copy` answers nothing. Write the query by itself; --csv prints it as CSV.',
+        )
+      return answer
     } catch (error) {
       throw explained(error)
     } finally {
       await client.query('rollback').catch(() => {})
     }
   })
-}
-
-/** What `copy` answers comes in another way, which nobody reads here. */
-function shown(answer: Answer): Answer {
-  if (answer.command !== 'COPY') return answer
-  throw new UsageError(
-    '`tidemark sql` shows what a query answers, and `copy` answers nothing. Write the query by itself; --csv prints it as CSV.',
-  )
 }
 
 function explained(error: unknown): unknown {
@@ -163,7 +156,7 @@ const mostTold = 3
 async function currency(pool: Pool, query: string, catalogue: Catalogue): Promise<string> {
   const found = (await readReach(pool, null)).filter(({ stream }) => isNamed(query, stream))
   const through = (what: string, moment: Date | null, none: string) =>
-    moment === null ? none : `${what} through ${moment.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+    moment === null ? none : `${what} through ${utcSecond(moment)} UTC`
   const told = found.slice(0, mostTold).map((one) => {
     const kind = catalogue.find(({ name }) => baseOf(name) === baseOf(one.stream))?.kind
     const settled = through('settled', settledThrough(kind, one), 'not settled yet')
@@ -196,7 +189,7 @@ async function openPsql(call: Call): Promise<ExitCode> {
   const { databaseUrl, extraCaFile } = loadMirrorConfig(environment)
   return await readMirror(call, async (pool) => {
     await noteLookHere({ pool, log: call.log }, 'A session of psql.')
-    const url = readPostgresUrl(databaseUrl ?? urlOf(pool))
+    const url = readPostgresUrl(databaseUrl ?? pool.options.connectionString ?? '')
     const psql = spawn('psql', [], {
       stdio: 'inherit',
       signal,
@@ -214,8 +207,6 @@ async function openPsql(call: Call): Promise<ExitCode> {
     await ended.promise
   }).then(() => exitCodes.done)
 }
-
-const urlOf = (pool: Pool): string => pool.options.connectionString ?? ''
 
 /** As Tidemark connects: by itself libpq would also go to another host without TLS, or to whoever answers there (P9). */
 export function psqlSettings(

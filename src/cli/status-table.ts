@@ -72,6 +72,7 @@ function stateCell({ stream, state, tone }: StreamStatus, { readings }: WholeSta
 
 type Look = Pick<Output, 'mark' | 'plain' | 'style' | 'columns'>
 const narrowest = 60
+const widthOf = (out: Look): number => Math.max(narrowest, out.columns() ?? Number.POSITIVE_INFINITY)
 
 /** `before`: what was shown last; what is another since then is bold. */
 export function statusLines(
@@ -79,18 +80,17 @@ export function statusLines(
   out: Look,
   before: WholeStatus | null = null,
 ): readonly string[] {
-  const width = Math.max(narrowest, out.columns() ?? Number.POSITIVE_INFINITY)
   const clock = `${status.at.toISOString().slice(11, 19)} UTC`
   return [
     out.style('bold', out.plain(`${status.verdict} · ${clock}`)),
     ...workerLine(status, out),
-    ...sourceLines(status, out, width),
+    ...sourceLines(status, out),
     ...(hasNamed(status.sources) ? [] : ['']),
-    ...tableLines(status, out, width, before),
-    ...readingLines(status, out, width),
-    ...settlingLines(status, out, width),
-    ...unexplainedLines(status, out, width),
-    ...problemLines(status, out, width),
+    ...tableLines(status, out, before),
+    ...readingLines(status, out),
+    ...settlingLines(status, out),
+    ...unexplainedLines(status, out),
+    ...problemLines(status, out),
   ]
 }
 
@@ -121,7 +121,7 @@ const sourceMarks: Readonly<Record<Source['state'], Mark>> = {
 }
 
 /** Those that are not well, the worst first, and how many others are in which state. The streams below are those of the first source. */
-function sourceLines({ sources, at }: WholeStatus, out: Look, width: number): readonly string[] {
+function sourceLines({ sources, at }: WholeStatus, out: Look): readonly string[] {
   if (!hasNamed(sources)) return []
   const unwell = sources.filter((one) => !isWell(one))
   const shown = unwell.slice(0, mostSources)
@@ -136,23 +136,18 @@ function sourceLines({ sources, at }: WholeStatus, out: Look, width: number): re
       const why = problem ?? reasons[0] ?? (problems > 0 ? plural(problems, 'problem') : '')
       const text = `${sourceTitle(one.name)}: ${one.state}, ${ages(one)}. ${why}`
       const mark = one.state === 'live' ? 'needs' : sourceMarks[one.state]
-      return marked(out, mark, text, width).slice(0, 2)
+      return marked(out, mark, text).slice(0, 2)
     }),
-    ...(more > 0 ? marked(out, 'needs', `${more} more are not well: \`tidemark sources list\``, width) : []),
+    ...(more > 0 ? marked(out, 'needs', `${more} more are not well: \`tidemark sources list\``) : []),
     ...left.flatMap(([state, some]) =>
-      marked(out, sourceMarks[state], `${plural(some.length, 'source')} ${state}`, width),
+      marked(out, sourceMarks[state], `${plural(some.length, 'source')} ${state}`),
     ),
     '',
     out.style('dim', out.plain('Streams of the first source; of others: tidemark status --source NAME')),
   ]
 }
 
-function tableLines(
-  status: WholeStatus,
-  out: Look,
-  width: number,
-  before: WholeStatus | null,
-): readonly string[] {
+function tableLines(status: WholeStatus, out: Look, before: WholeStatus | null): readonly string[] {
   const cellsOf = (of: WholeStatus) =>
     new Map(of.streams.map((line) => [line.stream, columns.map(({ cell }) => cell(line, of))]))
   const cells = cellsOf(status)
@@ -160,7 +155,7 @@ function tableLines(
   const widths = columns.map(({ title }, index) =>
     Math.max(title.length, ...[...cells.values()].map((row) => row[index]?.length ?? 0)),
   )
-  const shown = columnsThatFit(widths, width)
+  const shown = columnsThatFit(widths, widthOf(out))
   const row = (text: (index: number) => string, isBold: (index: number) => boolean = () => false) =>
     shown
       .map((index) => {
@@ -195,29 +190,29 @@ function columnsThatFit(widths: readonly number[], width: number): readonly numb
   return shown
 }
 
-function readingLines({ readings }: WholeStatus, out: Look, width: number): readonly string[] {
+function readingLines({ readings }: WholeStatus, out: Look): readonly string[] {
   const lines = readings.flatMap(({ stalled, words }) =>
-    words === null ? [] : marked(out, stalled ? 'heals' : 'loading', words, width),
+    words === null ? [] : marked(out, stalled ? 'heals' : 'loading', words),
   )
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
 /** Lines that explain empty cells of SETTLED. A first load has a line of its own. */
-function settlingLines({ streams }: WholeStatus, out: Look, width: number): readonly string[] {
+function settlingLines({ streams }: WholeStatus, out: Look): readonly string[] {
   const waiting = streams.filter((one) => one.settling && one.read_through !== null)
   const [first] = waiting
   if (!first?.settling) return []
   const named = waiting.map(({ stream, settling }) => `${stream} (${settling?.when})`).join(', ')
   const why = waiting.length === 1 ? first.settling.why : notSettledBecause
-  return ['', ...marked(out, 'idle', `Not settled yet: ${named}. ${why}`, width)]
+  return ['', ...marked(out, 'idle', `Not settled yet: ${named}. ${why}`)]
 }
 
 /** Lines that explain why an age of DELETIONS grows. */
-const unexplainedLines = ({ streams }: WholeStatus, out: Look, width: number): readonly string[] =>
+const unexplainedLines = ({ streams }: WholeStatus, out: Look): readonly string[] =>
   streams.flatMap(({ stream, unexplained_differences: unexplained, blocked_deletions, paused }) =>
     unexplained === null || blocked_deletions !== null || paused !== null
       ? []
-      : ['', ...marked(out, 'idle', `${stream}: ${unexplainedInWords(unexplained)}`, width)],
+      : ['', ...marked(out, 'idle', `${stream}: ${unexplainedInWords(unexplained)}`)],
   )
 
 const isOfService: readonly ProblemKind[] = ['service_down', 'told_to_wait']
@@ -225,7 +220,6 @@ const isOfService: readonly ProblemKind[] = ['service_down', 'told_to_wait']
 function problemLines(
   { problems: ofNone, streams, sources, waits, at, seen = {} }: ShownStatus,
   out: Look,
-  width: number,
 ): readonly string[] {
   const all = [...ofNone, ...streams.flatMap((one) => one.problems)]
   const problems = all.map((one) => ({ ...one, isLong: one.care === 'needs you' }))
@@ -235,45 +229,32 @@ function problemLines(
     )
     return wait && wait.until > at ? ` Next try in ${shortSpan(wait.until.getTime() - at.getTime())}.` : ''
   }
-  const indented = (text: string) => (text === '' ? [] : folded(out.plain(text), width - 1, 4).split('\n'))
+  const indented = (text: string) => (text === '' ? [] : folded(text, out, 4).split('\n'))
   const order = ['needs you', 'heals', 'news']
   const known = byCause(problems.toSorted((a, b) => order.indexOf(a.care) - order.indexOf(b.care)))
   const most = hasNamed(sources) ? mostProblems : known.length
   const more = known.length - most
-  const lines = known
-    .slice(0, most)
-    .flatMap((group) =>
-      group
-        .slice(0, 1)
-        .flatMap((problem) => [
-          ...marked(
-            out,
-            markOfCare[problem.care],
-            [sharedBy(group), problem.what + nextTry(problem)].filter(Boolean).join(' '),
-            width,
-          ),
-          ...indented(seen[problem.key] ? `What was seen last: ${seen[problem.key]}` : ''),
-          ...indented(problem.what_to_do),
-        ]),
-    )
-  const others =
-    more > 0
-      ? marked(
-          out,
-          'idle',
-          `${plural(more, 'more problem')}: \`tidemark sources list\`, or the console.`,
-          width,
-        )
-      : []
-  return lines.length === 0 ? [] : ['', ...lines, ...others]
+  const lines = known.slice(0, most).flatMap((group) => {
+    const [problem] = group
+    if (!problem) return []
+    const what = [sharedBy(group), problem.what + nextTry(problem)].filter(Boolean).join(' ')
+    const seenLast = seen[problem.key]
+    return [
+      ...marked(out, markOfCare[problem.care], what),
+      ...indented(seenLast ? `What was seen last: ${seenLast}` : ''),
+      ...indented(problem.what_to_do),
+    ]
+  })
+  const others = `${plural(more, 'more problem')}: \`tidemark sources list\`, or the console.`
+  return lines.length === 0 ? [] : ['', ...lines, ...(more > 0 ? marked(out, 'idle', others) : [])]
 }
 
 /** Of many sources, so that the first ones stay in sight. */
 const mostProblems = 5
 
-/** The last column stays free: some terminals begin a new line in it. */
-const marked = (out: Look, mark: Mark, text: string, width: number): readonly string[] =>
-  `${out.mark(mark)}${folded(out.plain(text), width - 1, 2).slice(1)}`.split('\n')
+const marked = (out: Look, mark: Mark, text: string): readonly string[] =>
+  `${out.mark(mark)}${folded(text, out, 2).slice(1)}`.split('\n')
 
-const folded = (text: string, width: number, indent: number): string =>
-  wrapped(`${' '.repeat(indent)}${text.replaceAll(/\s+/g, ' ')}`, width, indent)
+/** The last column stays free: some terminals begin a new line in it. */
+const folded = (text: string, out: Look, indent: number): string =>
+  wrapped(`${' '.repeat(indent)}${out.plain(text).replaceAll(/\s+/g, ' ')}`, widthOf(out) - 1, indent)

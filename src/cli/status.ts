@@ -1,5 +1,6 @@
 // `tidemark status`: how fresh each stream is, what goes on, and what needs a person. Only reads.
 
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { lookbackOf } from '../config/dynamic-settings.ts'
 import { loadStatusConfig } from '../config/load.ts'
@@ -18,14 +19,13 @@ import { isWell } from '../problems/stream-state.ts'
 import { readOverrides } from '../store/book/overrides.ts'
 import type { WorkerSeen } from '../store/book/watch.ts'
 import { pickStreams } from '../streams/catalog.ts'
-import { UsageError } from '../util/errors.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { openRemote } from './remote.ts'
 import { isLeftAlone, type ShownStatus, statusLines } from './status-table.ts'
-import { watchStatus } from './status-watch.ts'
 
 export const status: Command = {
   name: 'status',
@@ -37,29 +37,27 @@ export const status: Command = {
     json,
   },
   examples: ['tidemark status', 'tidemark status assignment --json', 'tidemark status --check'],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { values, stdout } = call
-  if (values.watch && (values.json || values.check))
-    throw new UsageError('--watch cannot be used with --json or --check.')
-  if (values.watch && !stdout.isTTY)
-    throw new UsageError('--watch needs a terminal. In a script, call `tidemark status` repeatedly.')
-  let needsSomebody = false
-  const code = await withStatus(call, async (gather) => {
-    if (values.watch) return await watchStatus({ call, gather })
-    const { seen, ...found } = await gather()
-    needsSomebody =
-      [found, ...found.streams].some(({ problems }) => problems.some(({ care }) => care === 'needs you')) ||
-      found.sources.some((source) => source.name !== '' && !isWell(source)) ||
-      isLeftAlone(found)
-    if (values.json) return stdout.json(found)
-    for (const line of statusLines({ ...found, ...(seen && { seen }) }, stdout)) stdout.write(`${line}\n`)
-    // A person who names a stream wants to know more about it.
-    if (call.positionals.length > 0) stdout.say(`\n${found.streams.map(paragraph).join('\n\n')}`)
-  })
-  return values.check && needsSomebody ? worst([code, exitCodes.failed]) : code
+  async run(call) {
+    const { values, stdout } = call
+    if (values.watch && (values.json || values.check))
+      throw new UsageError('--watch cannot be used with --json or --check.')
+    if (values.watch && !stdout.isTTY)
+      throw new UsageError('--watch needs a terminal. In a script, call `tidemark status` repeatedly.')
+    let needsSomebody = false
+    const code = await withStatus(call, async (gather) => {
+      if (values.watch) return await watchStatus(call, gather)
+      const { seen, ...found } = await gather()
+      needsSomebody =
+        [found, ...found.streams].some(({ problems }) => problems.some(({ care }) => care === 'needs you')) ||
+        found.sources.some((source) => source.name !== '' && !isWell(source)) ||
+        isLeftAlone(found)
+      if (values.json) return stdout.json(found)
+      for (const line of statusLines({ ...found, ...(seen && { seen }) }, stdout)) stdout.write(`${line}\n`)
+      // A person who names a stream wants to know more about it.
+      if (call.positionals.length > 0) stdout.say(`\n${found.streams.map(paragraph).join('\n\n')}`)
+    })
+    return values.check && needsSomebody ? worst([code, exitCodes.failed]) : code
+  },
 }
 
 /** From Postgres, or over the API. */
@@ -82,14 +80,11 @@ async function withStatus(
   )
 }
 
-// ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────
-
 /** Looks everything up, each time that it is called. */
-export function openGathering({
-  environment,
-  positionals,
-  catalogue,
-}: Pick<Call, 'environment' | 'positionals' | 'catalogue'>): (pool: Pool) => Promise<Status> {
+export function openGathering(
+  call: Pick<Call, 'environment' | 'positionals' | 'catalogue'>,
+): (pool: Pool) => Promise<Status> {
+  const { environment, positionals, catalogue } = call
   const config = loadStatusConfig(environment)
   pickStreams(positionals, catalogue)
   const streams = configuredStreams(config, catalogue)
@@ -102,13 +97,8 @@ export function openGathering({
         lookbackMs: (name) => lookbackOf(settings, { name }),
         async problems(workers) {
           const now = new Date()
-          const own = await readProblems({
-            pool,
-            config,
-            streams,
-            now,
-            view: { parts: partsSeenBy(workers) },
-          })
+          const view = { parts: partsSeenBy(workers) }
+          const own = await readProblems({ pool, config, streams, now, view })
           if (config.source !== '' || positionals.length > 0) return own
           const others = await readProblemsElsewhere(pool, now)
           return [...own, ...others.filter(({ key }) => own.every((one) => one.key !== key))]
@@ -167,20 +157,78 @@ const lastRun = (run: NonNullable<StreamStatus['last_run']>): string =>
     .filter(Boolean)
     .join(': ')
 
-const relatedLine = ({
-  read,
-  waiting,
-  set_aside: setAside,
-  quarantined,
-}: NonNullable<StreamStatus['related']>): string =>
+const relatedLine = (related: NonNullable<StreamStatus['related']>): string =>
   [
-    `up to date for ${count(read)} assignments`,
-    `${count(waiting)} assignments waiting`,
-    ...(setAside > 0 ? [`${count(setAside)} of those failed and will be tried again`] : []),
-    ...(quarantined > 0 ? [`${count(quarantined)} records in quarantine`] : []),
+    `up to date for ${count(related.read)} assignments`,
+    `${count(related.waiting)} assignments waiting`,
+    ...(related.set_aside > 0 ? [`${count(related.set_aside)} of those failed and will be tried again`] : []),
+    ...(related.quarantined > 0 ? [`${count(related.quarantined)} records in quarantine`] : []),
   ].join(', ')
 
 const pausedLine = ({ at, by, reason }: NonNullable<StreamStatus['paused']>): string =>
   `since ${at.toISOString()} by ${by}${reason === null ? '' : `: ${reason}`}`
 
 const some = (amount: number): string | null => (amount === 0 ? null : count(amount))
+
+// ── --watch ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+const everyMs = 2_000
+const enter = '\x1b[?1049h\x1b[?25l'
+const leave = '\x1b[?25h\x1b[?1049l'
+
+/** Drawn anew every two seconds on a screen of its own, until q or Ctrl-C. */
+async function watchStatus({ stdout, signal }: Call, gather: () => Promise<ShownStatus>): Promise<void> {
+  const ending = new AbortController()
+  const ended = AbortSignal.any([signal, ending.signal])
+  const stopListening = onQuit(() => ending.abort())
+  stdout.write(enter)
+  // Restores the terminal, whatever ends the program.
+  const restore = () => stdout.write(leave)
+  process.once('exit', restore)
+  try {
+    for (let last: ShownStatus | null = null; !ended.aborted; ) {
+      const found: ShownStatus | null = await gather().catch((error) => {
+        stdout.write(`\x1b[H${stdout.plain(`not live: ${messageOf(error)}`)}\x1b[K`)
+        return null
+      })
+      if (ended.aborted) break
+      if (found) stdout.write(frameOf(found, last, stdout))
+      last = found ?? last
+      await wait(everyMs, undefined, { signal: ended }).catch(() => {})
+    }
+  } finally {
+    stopListening()
+    process.off('exit', restore)
+    restore()
+  }
+}
+
+/**
+ * Writes each line over the old one, so that nothing flickers. A line is cleared before it is written: clearing behind a line that is as
+ * wide as the terminal would take its last letter.
+ */
+function frameOf(found: ShownStatus, last: ShownStatus | null, out: Call['stdout']): string {
+  const lines = [
+    ...statusLines(found, out, last),
+    '',
+    out.style('dim', out.plain('live · changes are bold · q ends')),
+  ]
+  return `\x1b[H${lines.map((line) => `\x1b[K${line}`).join('\r\n')}\x1b[J`
+}
+
+/** In raw mode Ctrl-C is a key like others. */
+function onQuit(quit: () => void): () => void {
+  const { stdin } = process
+  if (!stdin.isTTY) return () => {}
+  const hear = (keys: Buffer) => {
+    if (['q', 'Q', '\u0003'].some((key) => keys.includes(key))) quit()
+  }
+  stdin.setRawMode(true)
+  stdin.resume()
+  stdin.on('data', hear)
+  return () => {
+    stdin.off('data', hear)
+    stdin.setRawMode(false)
+    stdin.pause()
+  }
+}

@@ -1,6 +1,6 @@
 // `tidemark sync`: reads streams once, without a queue, and ends.
 
-import { type Config, loadConfig } from '../config/load.ts'
+import type { Config } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext, type ReadOptions, type SyncContext } from '../context.ts'
 import { readDueState } from '../store/book/due.ts'
@@ -9,11 +9,10 @@ import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option } from './command.ts'
-import { readEach, runJson, type Timed } from './each-stream.ts'
-import { type ExitCode, exitCodeOfRun } from './exit.ts'
-import { expectDatabase } from './mirror.ts'
+import { readEach, requestRuns, runJson, type Timed } from './each-stream.ts'
+import { exitCodeOfRun } from './exit.ts'
+import { loadConfigHere } from './mirror.ts'
 import { openRemote } from './remote.ts'
-import { requestRuns } from './requested-runs.ts'
 
 export const sync: Command = {
   name: 'sync',
@@ -27,7 +26,22 @@ export const sync: Command = {
     json,
   },
   examples: ['tidemark sync', 'tidemark sync assignment assignment_note', 'tidemark sync --kind lookback'],
-  run,
+  async run(call) {
+    const { environment, values, log, signal, stdout } = call
+    const kind = oneOf(values, 'kind', syncedKinds) ?? 'incremental'
+    const remote = openRemote(call)
+    if (remote !== null && kind !== 'related') return await requestRuns(call, remote, kind)
+    const config = loadConfigHere(environment)
+    const streams = wantedStreams(call, kind, config)
+    await using context = await openContext({ config, log })
+    const { results, code } = await readEach<Synced>(call, context, streams, {
+      read: (stream) => syncOne(context, stream, kind, signal),
+      tell: (result) => values.json || stdout.say(sentence(result)),
+      codeOf: exitCodeOfRun,
+    })
+    if (values.json) stdout.json({ streams: results.map(asJson) })
+    return code
+  },
 }
 
 const syncedKinds = ['incremental', 'lookback', 'related'] as const
@@ -40,24 +54,6 @@ const canRead: Readonly<Record<SyncedKind, (name: string, kind: Stream['kind']) 
 }
 
 type Synced = RunOutcome & { readonly position: string | null }
-
-async function run(call: Call): Promise<ExitCode> {
-  const { environment, values, log, signal, stdout } = call
-  const kind = oneOf(values, 'kind', syncedKinds) ?? 'incremental'
-  const remote = openRemote(call)
-  if (remote !== null && kind !== 'related') return await requestRuns(call, remote, kind)
-  expectDatabase(environment)
-  const config = loadConfig(environment)
-  const streams = wantedStreams(call, kind, config)
-  await using context = await openContext({ config, log })
-  const { results, code } = await readEach<Synced>(call, context, streams, {
-    read: (stream) => syncOne(context, stream, kind, signal),
-    tell: (result) => values.json || stdout.say(sentence(result)),
-    codeOf: exitCodeOfRun,
-  })
-  if (values.json) stdout.json({ streams: results.map(asJson) })
-  return code
-}
 
 function wantedStreams(
   { positionals, catalogue }: Call,

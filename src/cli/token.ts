@@ -5,20 +5,20 @@ import { allSessions } from '../operator/people.ts'
 import { roles } from '../operator/roles.ts'
 import { UsageError } from '../util/errors.ts'
 import { utcMinute } from '../util/text.ts'
-import { type Call, type Command, json, oneOf, option, textOf } from './command.ts'
+import {
+  type Call,
+  type Command,
+  expectNoWords,
+  json,
+  oneOf,
+  onlyWord,
+  option,
+  runAction,
+  textsOf,
+} from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { listFromMirror } from './mirror.ts'
-import { fitted } from './output.ts'
-import { expectNoWords, findAction, onlyWord } from './parse.ts'
 import { act } from './recorded.ts'
-
-type Verbs = Readonly<Record<string, (call: Call) => Promise<ExitCode>>>
-const runOne =
-  (name: string, actions: Verbs) =>
-  async (call: Call): Promise<ExitCode> => {
-    const [word = '', ...positionals] = call.positionals
-    return await findAction(name, actions, word)({ ...call, positionals })
-  }
 
 export const token: Command = {
   name: 'token',
@@ -36,7 +36,11 @@ export const token: Command = {
     'tidemark token list',
     'tidemark token revoke ola',
   ],
-  run: runOne('token', { create, list, revoke }),
+  run: runAction('token', {
+    create,
+    list,
+    revoke: (call) => act(call, 'revokeToken', nameIn('revoke', call)),
+  }),
 }
 
 const nameIn = (verb: string, { positionals }: Call): string =>
@@ -50,37 +54,28 @@ async function create(call: Call): Promise<ExitCode> {
   const name = nameIn('create', call)
   const role = oneOf(values, 'role', roles)
   if (role === null) throw new UsageError(`Say what the token may do: --role ${roles.join(', --role ')}.`)
-  const end = { for: textOf(values, 'for'), until: textOf(values, 'until') }
   // Alone on stdout, so that a script can keep it.
-  return await act(call, 'createToken', name, { role, ...end }, (done) => {
-    stderr.say(fitted(`${done.text} It is shown only now:`, stderr))
+  return await act(call, 'createToken', name, { role, ...textsOf(call, ['for', 'until']) }, (done) => {
+    stderr.tell(`${done.text} It is shown only now:`)
     if ('token' in done.json) stdout.say(String(done.json.token))
   })
-}
-
-function revoke(call: Call): Promise<ExitCode> {
-  return act(call, 'revokeToken', nameIn('revoke', call))
 }
 
 const orNever = (moment: Date | null, otherwise: string) => (moment === null ? otherwise : utcMinute(moment))
 
 function list(call: Call): Promise<ExitCode> {
   expectNoWords('token list', call)
-  return listFromMirror(
-    call,
-    tokenList,
-    {},
-    {
-      none: 'There are no tokens of single people or programs. `tidemark token create` makes one.',
-      columns: [
-        ['NAME', ({ name }) => name],
-        ['ROLE', ({ role }) => role],
-        ['UNTIL', ({ ends_at: at }) => orNever(at, 'it is revoked')],
-        ['LAST USED', ({ last_used_at: at }) => orNever(at, 'never')],
-        ['MADE BY', ({ created_by: by }) => by],
-      ],
-    },
-  )
+  return listFromMirror(call, tokenList, {
+    asked: {},
+    none: 'There are no tokens of single people or programs. `tidemark token create` makes one.',
+    columns: [
+      ['NAME', ({ name }) => name],
+      ['ROLE', ({ role }) => role],
+      ['UNTIL', ({ ends_at: at }) => orNever(at, 'it is revoked')],
+      ['LAST USED', ({ last_used_at: at }) => orNever(at, 'never')],
+      ['MADE BY', ({ created_by: by }) => by],
+    ],
+  })
 }
 
 export const sessions: Command = {
@@ -89,7 +84,7 @@ export const sessions: Command = {
   usage: 'list | end <id|all> [--json]',
   options: { json },
   examples: ['tidemark sessions list', 'tidemark sessions end 12'],
-  run: runOne('sessions', { list: listSessions, end }),
+  run: runAction('sessions', { list: listSessions, end }),
 }
 
 async function end(call: Call): Promise<ExitCode> {
@@ -102,21 +97,17 @@ async function end(call: Call): Promise<ExitCode> {
 
 function listSessions(call: Call): Promise<ExitCode> {
   expectNoWords('sessions list', call)
-  return listFromMirror(
-    call,
-    sessionList,
-    {},
-    {
-      none: 'Nobody is signed in.',
-      columns: [
-        ['ID', ({ id }) => id],
-        ['WHO', ({ who }) => who],
-        ['ROLE', ({ role }) => role],
-        ['FROM', ({ address }) => address],
-        ['BEGUN', ({ begun_at: at }) => utcMinute(at)],
-        ['LAST USED', ({ seen_at: at }) => utcMinute(at)],
-        ['UNTIL', ({ ends_at: at }) => utcMinute(at)],
-      ],
-    },
-  )
+  return listFromMirror(call, sessionList, {
+    asked: {},
+    none: 'Nobody is signed in.',
+    columns: [
+      ['ID', ({ id }) => id],
+      ['WHO', ({ who }) => who],
+      ['ROLE', ({ role }) => role],
+      ['FROM', ({ address }) => address],
+      ['BEGUN', ({ begun_at: at }) => utcMinute(at)],
+      ['LAST USED', ({ seen_at: at }) => utcMinute(at)],
+      ['UNTIL', ({ ends_at: at }) => utcMinute(at)],
+    ],
+  })
 }

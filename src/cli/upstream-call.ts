@@ -26,6 +26,7 @@ import { openRunQueue } from '../worker/queue/requests.ts'
 import type { Call } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { checkUnchanged, planWrite, replacesRecord, replaceWarning } from './merge-write.ts'
+import { quietly } from './mirror.ts'
 import { recordedHere } from './recorded.ts'
 
 const embeddedUrlFile = '.tidemark/url'
@@ -45,10 +46,19 @@ export async function requestRunAfterWrite(
   if (!streamsIn(config).some(({ name }) => name === stream)) return
   const url = config.databaseUrl ?? (await embeddedUrl())
   if (url === null) return log.debug({ stream }, 'there is no mirror here to bring up to date')
+  const wantsRelated = stream === 'assignment' && config.related.length > 0
+  const relatedOf = wantsRelated ? assignment : null
   try {
-    const wantsRelated = stream === 'assignment' && config.related.length > 0
+    await using opened = new AsyncDisposableStack()
+    const database = opened.use(await openDatabase({ url, log }))
+    // A write to a related record may leave the assignment's row version as it was, so the worker is told.
+    if (relatedOf !== null) await readRelatedAgain(database.pool, '', relatedOf)
     const { redisUrl } = config
-    await requestRun({ url, redisUrl, log }, stream, wantsRelated ? assignment : null)
+    const { driver } = opened.adopt(await openDriver({ redisUrl, database, log }), (one) => one.close())
+    const runs = openRunQueue(driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
+    opened.defer(() => runs.close())
+    await runs.requestRun({ stream, kind: 'incremental', cause: 'write' })
+    if (relatedOf !== null) await runs.requestRun({ stream, kind: 'related', cause: 'write' })
     log.debug({ stream }, 'the worker was asked to read what changed')
   } catch (error) {
     log.warn(
@@ -56,22 +66,6 @@ export async function requestRunAfterWrite(
       'the upstream was changed; the mirror shows it after the next scheduled run',
     )
   }
-}
-
-async function requestRun(
-  { url, redisUrl, log }: { readonly url: string; readonly redisUrl: string | null; readonly log: Logger },
-  stream: string,
-  relatedOf: NamedAssignment | null,
-): Promise<void> {
-  await using opened = new AsyncDisposableStack()
-  const database = opened.use(await openDatabase({ url, log }))
-  // A write to a related record may leave the assignment's row version as it was, so the worker is told.
-  if (relatedOf !== null) await readRelatedAgain(database.pool, '', relatedOf)
-  const { driver } = opened.adopt(await openDriver({ redisUrl, database, log }), (one) => one.close())
-  const runs = openRunQueue(driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
-  opened.defer(() => runs.close())
-  await runs.requestRun({ stream, kind: 'incremental', cause: 'write' })
-  if (relatedOf !== null) await runs.requestRun({ stream, kind: 'related', cause: 'write' })
 }
 
 /** The URL of the embedded Postgres if it runs already: none is started for this. */
@@ -86,8 +80,7 @@ export async function embeddedUrl(): Promise<string | null> {
 // One call of the upstream for a person: what it answers is printed as its own JSON, with every digit, less what is known to
 // be secret (P9). A write is followed by a run request.
 export async function callUpstream(call: Call, operation: Operation, request: AnyRequest): Promise<ExitCode> {
-  checkBeforeSending(operation, request)
-  checkOptions(call, operation)
+  checkBeforeSending(call, operation, request)
   const { log, signal } = call
   const config = loadConfig(call.environment)
   if (call.values.merge === true && privateFieldsIn(config).wanted(affectedStream(operation)).length > 0)
@@ -136,8 +129,7 @@ async function recordedWrite<Answer extends { readonly status: number }>(
     return send()
   }
   try {
-    const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
-    await using database = await openDatabase({ url, log: quiet })
+    await using database = await openDatabase({ url, log: quietly(log) })
     const [path = ''] = prepareRequest(operation, request).target.split('?')
     const given = { action: 'api' as const, target: `${operation.method} ${path}` }
     return await recordedHere(
@@ -157,8 +149,13 @@ async function recordedWrite<Answer extends { readonly status: number }>(
 const mayHaveWritten = ({ method, status, mayHaveArrived }: UpstreamError): boolean =>
   method !== 'GET' && mayHaveArrived && (status === null || status < 400 || status >= 500)
 
-function checkOptions({ values }: Call, operation: Operation): void {
+function checkBeforeSending({ values }: Call, operation: Operation, request: AnyRequest): void {
   const { method, path } = operation
+  try {
+    prepareRequest(operation, request)
+  } catch (cause) {
+    throw cause instanceof ParameterError ? new UsageError(cause.message, { cause }) : cause
+  }
   if (values['dry-run'] === true && method === 'GET')
     throw new UsageError('--dry-run is for requests that write; a GET changes nothing.')
   if (values.merge === true && !replacesRecord(operation))
@@ -196,14 +193,6 @@ async function planned(
 function assignmentOf({ path }: AnyRequest): NamedAssignment | null {
   if (path?.assignmentId !== undefined) return { id: String(path.assignmentId) }
   return path?.assignmentIdExt === undefined ? null : { idExt: String(path.assignmentIdExt) }
-}
-
-function checkBeforeSending(operation: Operation, request: AnyRequest): void {
-  try {
-    prepareRequest(operation, request)
-  } catch (cause) {
-    throw cause instanceof ParameterError ? new UsageError(cause.message, { cause }) : cause
-  }
 }
 
 function print({ log, stdout }: Call, body: Json): void {

@@ -1,6 +1,5 @@
 // `tidemark verify`: names the rows that differ from their records, and mends them when told to. Exit 1 when any differs.
 
-import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
@@ -8,11 +7,11 @@ import type { Cause, Difference } from '../sync/ports/audits.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/reconcile/verify.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration, jsonText, plural, snakeCased } from '../util/text.ts'
-import { type Call, type Command, flag, json, option, wholeNumber } from './command.ts'
+import { type Command, flag, json, option, wholeNumber } from './command.ts'
 import { readEach, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
-import { expectDatabase } from './mirror.ts'
-import { fitted, type Output } from './output.ts'
+import { loadConfigHere } from './mirror.ts'
+import type { Output } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
 export const verify: Command = {
@@ -29,45 +28,42 @@ export const verify: Command = {
     'tidemark verify assignment --repair',
     'tidemark verify assignment --sample 200',
   ],
-  run,
+  async run(call) {
+    const { environment, positionals, values, log, signal, stdout } = call
+    const sample = wholeNumber(values, 'sample', { least: 1 })
+    const repair = values.repair === true
+    if (repair && sample !== null)
+      throw new UsageError('--sample only reports. To correct rows that differ, use --repair without it.')
+    const config = loadConfigHere(environment)
+    const streams = wantedStreams(positionals, configuredStreams(config, call.catalogue), sample)
+    await using context = await openContext({ config, log })
+    const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
+    const { pool } = context.database
+    const verify = (stream: Stream) =>
+      verifyStream({
+        ...context.contextOf<Stream>(stream),
+        ...{ signal, repair, sample },
+        onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
+      })
+    const repairing = (stream: Stream) =>
+      recordedHere({ pool, log }, { action: 'repair', target: stream.name }, () => verify(stream), inShort)
+    try {
+      const { code } = await readEach<VerifyOutcome>(call, context, streams, {
+        reading: 'verify',
+        read: repair ? repairing : verify,
+        tell: print.result,
+        codeOf: exitCodeOfVerification,
+      })
+      print.end(null)
+      return code
+    } catch (error) {
+      print.end(messageOf(error))
+      throw error
+    }
+  },
 }
 
 type Result = Timed<VerifyOutcome>
-
-async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, log, signal, stdout } = call
-  const sample = wholeNumber(values, 'sample', { least: 1 })
-  const repair = values.repair === true
-  if (repair && sample !== null)
-    throw new UsageError('--sample only reports. To correct rows that differ, use --repair without it.')
-  expectDatabase(environment)
-  const config = loadConfig(environment)
-  const streams = wantedStreams(positionals, configuredStreams(config, call.catalogue), sample)
-  await using context = await openContext({ config, log })
-  const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
-  const { pool } = context.database
-  const verify = (stream: Stream) =>
-    verifyStream({
-      ...context.contextOf<Stream>(stream),
-      ...{ signal, repair, sample },
-      onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
-    })
-  const repairing = (stream: Stream) =>
-    recordedHere({ pool, log }, { action: 'repair', target: stream.name }, () => verify(stream), inShort)
-  try {
-    const { code } = await readEach<VerifyOutcome>(call, context, streams, {
-      reading: 'verify',
-      read: repair ? repairing : verify,
-      tell: print.result,
-      codeOf: exitCodeOfVerification,
-    })
-    print.end(null)
-    return code
-  } catch (error) {
-    print.end(messageOf(error))
-    throw error
-  }
-}
 
 /** For the record of what people did. */
 const inShort = ({ stream, status, note }: VerifyOutcome) => ({
@@ -100,36 +96,29 @@ function wantedStreams(
   return wanted.filter(({ lookup }) => lookup !== null)
 }
 
-type Printer = {
-  difference(stream: string, difference: Difference, cause: Cause | null): void
-  result(result: Result): void
-  /** With what went wrong; null: nothing did. */
-  end(error: string | null): void
-}
-
-function linePrinter(stdout: Output): Printer {
-  return {
-    difference: (stream, difference, cause) =>
-      stdout.say(`${stream} ${difference.key}: ${inWords(difference)}${cause === null ? '' : ` [${cause}]`}`),
-    result: (result) => stdout.say(fitted(sentence(result), stdout)),
-    end: () => {},
-  }
-}
+const linePrinter = (stdout: Output): ReturnType<typeof jsonPrinter> => ({
+  difference: (stream, difference, cause) =>
+    stdout.say(`${stream} ${difference.key}: ${inWords(difference)}${cause === null ? '' : ` [${cause}]`}`),
+  result: (result) => stdout.tell(sentence(result)),
+  end: () => {},
+})
 
 /** Prints each difference when it is found: there may be as many as rows (P10). */
-function jsonPrinter(stdout: Output): Printer {
+function jsonPrinter(stdout: Output) {
   const results: Result[] = []
   let before = '{"differences":[\n'
   return {
-    difference(stream, { key, kind, columns, version, mirrored }, cause) {
+    difference(stream: string, difference: Difference, cause: Cause | null) {
+      const { key, kind, columns, version, mirrored } = difference
       const told = snakeCased({ stream, key, kind, cause, columns, version, mirrored })
       stdout.write(`${before}${jsonText(told, 0)}`)
       before = ',\n'
     },
-    result: (result) => {
+    result(result: Result) {
       results.push(result)
     },
-    end(error) {
+    /** With what went wrong; null: nothing did. */
+    end(error: string | null) {
       // If the document was not begun, the caller writes the error.
       if (error !== null && !stdout.hasWritten()) return
       const begun = stdout.hasWritten() ? '' : before

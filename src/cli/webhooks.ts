@@ -4,10 +4,8 @@
 import { isObject } from '../streams/record.ts'
 import { type OperationName, operations } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
-import type { Call, Command } from './command.ts'
+import { type Command, findAction } from './command.ts'
 import { checkAsDescribed, unchecked } from './described.ts'
-import type { ExitCode } from './exit.ts'
-import { findAction } from './parse.ts'
 import { callUpstream, readJsonFile } from './upstream-call.ts'
 
 type Action = { readonly operation: OperationName; readonly takes: 'nothing' | 'id' | 'file' }
@@ -33,25 +31,23 @@ export const webhooks: Command = {
     'tidemark webhooks create subscription.json',
     'tidemark webhooks update - < subscription.json',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const [word, argument, ...more] = call.positionals
-  if (word === undefined)
-    throw new UsageError(`\`tidemark webhooks\` needs one of ${Object.keys(actions).join(', ')}.`)
-  const { operation: name, takes } = findAction('webhooks', actions, word)
-  const operation = operations[name]
-  if (takes === 'nothing' ? argument !== undefined : argument === undefined || more.length > 0)
-    throw new UsageError(`\`tidemark webhooks ${word}\` takes ${needs[takes]}.`)
-  if (argument === undefined) return await callUpstream(call, operation, {})
-  if (takes === 'id')
-    return await callUpstream(call, operation, { path: { webhookSubscriptionId: argument } })
-  const body = await readJsonFile(`webhooks ${word}`, argument)
-  if (!isObject(body))
-    throw new UsageError(`webhooks ${word}: ${argument} must hold one subscription as a JSON object.`)
-  await checkAsDescribed(call, operation, { body })
-  return await callUpstream(call, operation, { body })
+  async run(call) {
+    const [word, argument, ...more] = call.positionals
+    if (word === undefined)
+      throw new UsageError(`\`tidemark webhooks\` needs one of ${Object.keys(actions).join(', ')}.`)
+    const { operation: name, takes } = findAction('webhooks', actions, word)
+    const operation = operations[name]
+    if (takes === 'nothing' ? argument !== undefined : argument === undefined || more.length > 0)
+      throw new UsageError(`\`tidemark webhooks ${word}\` takes ${needs[takes]}.`)
+    if (argument === undefined) return await callUpstream(call, operation, {})
+    if (takes === 'id')
+      return await callUpstream(call, operation, { path: { webhookSubscriptionId: argument } })
+    const body = await readJsonFile(`webhooks ${word}`, argument)
+    if (!isObject(body))
+      throw new UsageError(`webhooks ${word}: ${argument} must hold one subscription as a JSON object.`)
+    await checkAsDescribed(call, operation, { body })
+    return await callUpstream(call, operation, { body })
+  },
 }
 
 const needs = {

@@ -2,9 +2,8 @@
 
 import { z } from 'zod'
 import { checkActions, readActions } from '../store/book/actions.ts'
-import { pickStream } from '../streams/catalog.ts'
 import { snakeCased } from '../util/text.ts'
-import { digits, document, type Facts, id, list, page, streamName, time } from './document.ts'
+import { digits, document, type Facts, id, list, nameIn, page, streamName, time } from './document.ts'
 
 const standing = z
   .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
@@ -41,8 +40,7 @@ export const actions = document({
     { pool, catalogue }: Pick<Facts, 'pool' | 'catalogue'>,
     { stream, limit, cursor: before = null },
   ) {
-    const name = stream === undefined ? null : pickStream(stream, catalogue).name
-    return await readActions(pool, { stream: name, before, limit })
+    return await readActions(pool, { stream: nameIn(catalogue, stream), before, limit })
   },
   cursorOf: (one: Action) => one.id,
 })

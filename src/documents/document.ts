@@ -5,7 +5,13 @@ import { z } from 'zod'
 import type { Alerting } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import type { readActions } from '../store/book/actions.ts'
-import type { Catalogue, Stream } from '../streams/catalog.ts'
+import {
+  type Catalogue,
+  type MirroredStream,
+  pickStream,
+  relatedBeside,
+  type Stream,
+} from '../streams/catalog.ts'
 import type { Settings } from '../streams/settings.ts'
 
 /** A connection that only reads. */
@@ -26,7 +32,7 @@ export type Facts = {
   readonly settings: (source?: string) => Promise<Settings>
 }
 
-type Described<Needed, Asked, Answer> = {
+export type Document<Needed = Facts, Asked = never, Answer = unknown> = {
   /** Where the API has it, below `/api/v1`. */
   readonly path: string
   readonly title: string
@@ -38,8 +44,6 @@ type Described<Needed, Asked, Answer> = {
   readonly nextOf?: (answer: never) => string | null
   /** It may take a second or two, so fewer at once are answered. */
   readonly isSearch?: true
-}
-export type Document<Needed = Facts, Asked = never, Answer = unknown> = Described<Needed, Asked, Answer> & {
   /** The parameters of its path and its query. */
   readonly asked: z.ZodObject
   readonly answer: z.ZodType<Answer>
@@ -47,12 +51,11 @@ export type Document<Needed = Facts, Asked = never, Answer = unknown> = Describe
 
 /** Infers the types of one from its schemas. */
 export const document = <Needed, Asked extends z.ZodObject, Answer extends z.ZodType>(
-  described: Described<Needed, z.output<Asked>, z.output<Answer>> & {
+  described: Document<Needed, z.output<Asked>, z.output<Answer>> & {
     readonly asked: Asked
     readonly answer: Answer
   },
-): Document<Needed, z.output<Asked>, z.output<Answer>> =>
-  described as Document<Needed, z.output<Asked>, z.output<Answer>>
+): Document<Needed, z.output<Asked>, z.output<Answer>> => described
 
 // Parts of schemas. A document that came over HTTP becomes the one that was sent: its times are dates again.
 export const time = z.coerce.date().meta({ type: 'string', format: 'date-time' })
@@ -80,6 +83,16 @@ export const streamName = z
 const withoutNul = '^[^\\x00]*$'
 export const heldText = z.string().regex(new RegExp(withoutNul), 'it holds a NUL')
 export const streamNames = z.array(streamName).max(50).default([]).describe('only these; may be repeated')
+
+/** With the related records beside them. */
+export const withRelated = (streams: readonly Stream[]): readonly MirroredStream[] => [
+  ...streams,
+  ...relatedBeside(streams),
+]
+
+/** The name of the stream that was asked for; null: of all. */
+export const nameIn = (known: readonly MirroredStream[], asked: string | undefined): string | null =>
+  asked === undefined ? null : pickStream(asked, known).name
 
 /** How much of a list is wanted. */
 export const page = (usual: number) => ({

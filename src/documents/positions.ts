@@ -6,7 +6,7 @@ import { asChangesStream } from '../operator/positions.ts'
 import { listBackfills } from '../store/book/backfills.ts'
 import { readCheckpoints } from '../store/book/checkpoints.ts'
 import { pickStream } from '../streams/catalog.ts'
-import { amount, digits, document, type Facts, id, list, page, streamName, time } from './document.ts'
+import { amount, digits, document, type Facts, id, list, nameIn, page, streamName, time } from './document.ts'
 
 type Needed = Pick<Facts, 'pool' | 'catalogue'>
 
@@ -61,7 +61,6 @@ export const backfills = document({
   asked: z.strictObject({ stream: streamName.optional() }),
   answer: list(backfill),
   async read({ pool, catalogue }: Needed, { stream }) {
-    const name = stream === undefined ? null : pickStream(stream, catalogue).name
-    return (await listBackfills(pool, name)).map(backfillJson)
+    return (await listBackfills(pool, nameIn(catalogue, stream))).map(backfillJson)
   },
 })

@@ -13,7 +13,7 @@ import {
   settledInWords,
 } from '../operator/row-story.ts'
 import { type StoryTable, storyTable } from '../store/book/row-story.ts'
-import { type MirroredStream, pickStream, relatedBeside } from '../streams/catalog.ts'
+import { type MirroredStream, pickStream } from '../streams/catalog.ts'
 import { isComposite, keyParts, typedKey } from '../streams/record.ts'
 import { NotThere } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
@@ -28,6 +28,7 @@ import {
   measure,
   streamName,
   time,
+  withRelated,
 } from './document.ts'
 
 const upstream = z
@@ -106,7 +107,7 @@ export async function readStory(
   asked: { readonly stream: string; readonly key: string },
   upstream: Says | null = null,
 ) {
-  const stream = pickStream<MirroredStream>(asked.stream, [...streams, ...relatedBeside(streams)])
+  const stream = pickStream(asked.stream, withRelated(streams))
   const table = await storyTable(pool, stream)
   const key = meantKey(stream, table, asked.key)
   return recordJson({ ...(await readKeyStory(pool, stream, table, key)), key, upstream })

@@ -11,7 +11,7 @@ import {
   readRowPage,
   rowTable,
 } from '../store/book/rows.ts'
-import { type MirroredStream, pickStream, relatedBeside } from '../streams/catalog.ts'
+import { pickStream } from '../streams/catalog.ts'
 import { NotThere, UsageError } from '../util/errors.ts'
 import {
   amount,
@@ -23,6 +23,7 @@ import {
   momentIn,
   streamName,
   time,
+  withRelated,
 } from './document.ts'
 
 type Column = RowTable['columns'][number]
@@ -69,7 +70,7 @@ export const rows = document({
   }),
   answer: rowPage,
   async read({ pool, streams }: Pick<Facts, 'pool' | 'streams'>, { q, deleted, limit, ...asked }) {
-    const stream = pickStream<MirroredStream>(asked.stream, [...streams, ...relatedBeside(streams)])
+    const stream = pickStream(asked.stream, withRelated(streams))
     const table = await rowTable(pool, stream)
     if (!table) throw new NotThere(`Nothing of ${stream.name} is stored yet.`)
     const all = [table.tableSchema.key, ...table.columns]

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { readRun, readRuns, runOutcomes } from '../store/book/runs.ts'
-import { kinds, pickStream, relatedBeside } from '../streams/catalog.ts'
+import { kinds } from '../streams/catalog.ts'
 import { runLog } from '../streams/run-log.ts'
 import { NotThere } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
@@ -16,9 +16,11 @@ import {
   measure,
   moment,
   momentIn,
+  nameIn,
   page,
   streamName,
   time,
+  withRelated,
 } from './document.ts'
 
 const line = {
@@ -46,9 +48,6 @@ const line = {
 const runLine = z.object(line).meta({ id: 'RunLine' })
 export type RunLine = z.output<typeof runLine>
 
-const named = ({ catalogue }: Pick<Facts, 'catalogue'>, name: string | undefined) =>
-  name === undefined ? null : pickStream(name, [...catalogue, ...relatedBeside(catalogue)]).name
-
 export const runs = document({
   path: '/runs',
   title: 'The runs, the newest first; runs in a row that found nothing share a line',
@@ -62,7 +61,7 @@ export const runs = document({
   }),
   answer: list(runLine),
   async read({ pool, catalogue }: Pick<Facts, 'pool' | 'catalogue'>, { kind, outcome, limit, ...asked }) {
-    const stream = named({ catalogue }, asked.stream)
+    const stream = nameIn(withRelated(catalogue), asked.stream)
     const within = { from: momentIn(asked.from), to: momentIn(asked.to) }
     const filter = { stream, kind: kind ?? null, outcome: outcome ?? null, ...within }
     const found = await readRuns(pool, filter, { before: asked.cursor ?? null, limit })

@@ -6,11 +6,21 @@ import type { Alerting } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { readFields } from '../store/book/dictionary.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
-import { pickStream, relatedBeside } from '../streams/catalog.ts'
 import { environmentSource } from '../streams/names.ts'
 import type { Setting, Settings } from '../streams/settings.ts'
 import { snakeCased } from '../util/text.ts'
-import { amount, document, type Facts, heldText, list, measure, streamName, time } from './document.ts'
+import {
+  amount,
+  document,
+  type Facts,
+  heldText,
+  list,
+  measure,
+  nameIn,
+  streamName,
+  time,
+  withRelated,
+} from './document.ts'
 
 const source = z.enum(['override', 'environment', '.env', 'SOURCES_FILE', 'demo', 'file', 'default'])
 const layer = z.object({ value: z.string(), source, file: z.string().nullable() })
@@ -161,8 +171,7 @@ export const dictionary = document({
   }),
   answer: list(field),
   async read({ pool, catalogue }: Pick<Facts, 'pool' | 'catalogue'>, { stream, text }) {
-    const name =
-      stream === undefined ? null : pickStream(stream, [...catalogue, ...relatedBeside(catalogue)]).name
-    return (await readFields(pool, { stream: name, text }, mostFields)).map(snakeCased)
+    const wanted = { stream: nameIn(withRelated(catalogue), stream), text }
+    return (await readFields(pool, wanted, mostFields)).map(snakeCased)
   },
 })

@@ -5,22 +5,21 @@ import { type Problem, problemKinds, sourceOfProblem } from '../problems/stream-
 import {
   careOf,
   problemsByKey,
-  type StreamState,
   stateOfStream,
   verdictInWords,
   withProblems,
 } from '../problems/stream-state.ts'
 import { keptInWords, measured } from '../problems/targets.ts'
 import { readProgress } from '../store/book/progress.ts'
-import { readSourceLines, type SourceLine } from '../store/book/source-config.ts'
+import { readSourceLines } from '../store/book/source-config.ts'
 import { livingRows, readOverview, type StreamOverview } from '../store/book/streams.ts'
 import type { BlockedDeletions } from '../store/book/symptoms.ts'
-import { type KeptTarget, readKeptTargets, type Target } from '../store/book/targets.ts'
+import { readKeptTargets } from '../store/book/targets.ts'
 import { readLastSeen, readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
 import { pickStream, pickStreams, type Stream } from '../streams/catalog.ts'
 import { estimate, isTold, type ReadingProgress, readingInWords } from '../streams/load-progress.ts'
 import { sourceIn } from '../streams/names.ts'
-import { type Settling, settledThrough, settlingOf } from '../streams/settling.ts'
+import { settledThrough, settlingOf } from '../streams/settling.ts'
 import { NotThere } from '../util/errors.ts'
 import { formatDuration, snakeCased } from '../util/text.ts'
 import { isLeast, rejection } from './deletions.ts'
@@ -40,31 +39,8 @@ import { source } from './sources.ts'
 
 // ── what is looked up ────────────────────────────────────────────────────────────────────────────────────────
 
-export type StatusLine = {
-  readonly overview: StreamOverview
-  readonly kind: Stream['kind']
-  readonly state: StreamState
-  /** A list is settled whenever it is read. */
-  readonly settledAt: Date | null
-  readonly targets: readonly (Target & { readonly kept: readonly KeptTarget[] })[]
-  /** Null when it is settled. */
-  readonly settling: Settling | null
-  /** Changed rows of the last five whole minutes; null: nothing was recorded yet. */
-  readonly rowsPerMinute: number | null
-}
-export type Status = {
-  readonly now: Date
-  readonly lines: readonly StatusLine[]
-  readonly problems: readonly Problem[]
-  /** Readings that go on, first loads among them. */
-  readonly readings: readonly ReadingProgress[]
-  /** What workers wait for before they try again. */
-  readonly waits: readonly { readonly what: string; readonly until: Date }[]
-  /** Whether a worker lives, and when one last did; null: there never was one. */
-  readonly worker: { readonly isThere: boolean; readonly seenAt: Date } | null
-  /** All of them, the worst first; none where only one source or some streams were asked for. */
-  readonly sources: readonly SourceLine[]
-}
+export type Status = Awaited<ReturnType<typeof gatherStatus>>
+export type StatusLine = Status['lines'][number]
 
 type Needed = Pick<Facts, 'pool' | 'streams' | 'catalogue' | 'lookbackMs' | 'targets'> & {
   readonly problems: (workers: readonly WorkerSeen[]) => Promise<readonly Problem[]>
@@ -74,7 +50,7 @@ const rateMinutes = 5
 const minuteMs = 60_000
 
 /** Of these streams; without names of those that are configured, and those that have rows. */
-export async function gatherStatus(facts: Needed, named: readonly string[]): Promise<Status> {
+export async function gatherStatus(facts: Needed, named: readonly string[]) {
   const { pool, catalogue, streams } = facts
   const names = pickStreams(named, catalogue).map(({ name }) => name)
   const now = new Date()
@@ -98,17 +74,19 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
     named.length > 0 || readThroughAt !== null || streams.some(({ name }) => name === stream)
   const known = new Map<string, Stream>(catalogue.map((stream) => [stream.name, stream]))
   const changed = new Map(minutes.map((minute) => [minute.stream, minute]))
-  const lines = overview.filter(isShown).map((one): StatusLine => {
+  const lines = overview.filter(isShown).map((one) => {
     const [stream, rows] = [known.get(one.stream), changed.get(one.stream)]
     const kind = stream?.kind ?? 'list'
     const seen = { ...one, kind, nextReconcileAt: null }
     return {
       ...{ overview: one, kind },
       state: stateOfStream(one, stream?.service ?? 'assignment', byKey),
+      // Null when it is settled.
       settling: settlingOf(
         { ...seen, lookbackMs: Math.max(one.lookbackMs ?? 0, facts.lookbackMs(one.stream)) },
         now,
       ),
+      // A list is settled whenever it is read.
       settledAt: settledThrough(stream?.kind, one),
       targets: targets
         .filter((target) => target.stream === one.stream)
@@ -116,20 +94,26 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
           ...target,
           kept: kept.filter(({ stream: of, time: which }) => of === one.stream && which === target.time),
         })),
+      // Changed rows of the last five whole minutes; null: nothing was recorded yet.
       rowsPerMinute: rows ? (rows.inserted + rows.updated + rows.deleted) / rateMinutes : null,
     }
   })
   return {
-    ...{ now, lines, sources: withProblems(sources, problems) },
+    ...{ now, lines },
+    // All of them, the worst first; none where only one source or some streams were asked for.
+    sources: withProblems(sources, problems),
     problems: problems.filter((one) => {
       if (isOfAll || one.stream !== null) return isOfAll || names.includes(one.stream ?? '')
       const of = sourceOfProblem(one)
       return of === null || own.has(of)
     }),
+    // Readings that go on, first loads among them.
     readings: readings.filter((one) => lines.some(({ overview: { stream } }) => stream === one.stream)),
+    // What workers wait for before they try again.
     waits: workers
       .flatMap(({ isGone, waits }) => (isGone ? [] : waits))
       .flatMap(({ what, until }) => (until === null ? [] : [{ what, until: new Date(until) }])),
+    // Whether a worker lives, and when one last did; null: there never was one.
     worker: lastSeen && { isThere: workers.some(({ isGone }) => !isGone), seenAt: lastSeen },
   }
 }

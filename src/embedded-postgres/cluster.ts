@@ -6,7 +6,7 @@ import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseError } from '../util/errors.ts'
-import type { Binaries } from './binaries.ts'
+import type { Binaries } from './location.ts'
 import { findDataFolder, systemDirectory } from './location.ts'
 
 /** A port of this machine that nobody listens on: the wanted one when it is free, otherwise any. */
@@ -107,19 +107,16 @@ async function initialise(data: string, password: string, binaries: Binaries): P
   if (binaries.owner) await chown(data, binaries.owner.uid, binaries.owner.gid)
   await writePrivately(passwordFile, password, binaries)
   try {
-    const locale = [
-      '--encoding=UTF8',
-      '--locale-provider=builtin',
-      '--locale=C.UTF-8',
-      '--lc-collate=C',
-      '--lc-ctype=C',
-    ]
     await binaries.run('initdb', [
       `--pgdata=${data}`,
       `--username=${superuser}`,
       `--pwfile=${passwordFile}`,
       '--auth=scram-sha-256',
-      ...locale,
+      '--encoding=UTF8',
+      '--locale-provider=builtin',
+      '--locale=C.UTF-8',
+      '--lc-collate=C',
+      '--lc-ctype=C',
     ])
   } finally {
     await rm(passwordFile, { force: true })

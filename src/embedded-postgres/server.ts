@@ -8,7 +8,6 @@ import pg from 'pg'
 import type { Logger } from '../log.ts'
 import { DatabaseError } from '../util/errors.ts'
 import { scramVerifier } from '../util/scram.ts'
-import { type Binaries, findBinaries } from './binaries.ts'
 import {
   type Cluster,
   choosePort,
@@ -20,6 +19,7 @@ import {
   workerRole,
   writePrivately,
 } from './cluster.ts'
+import { type Binaries, findBinaries } from './location.ts'
 
 export type EmbeddedServer = {
   readonly url: string
@@ -172,17 +172,8 @@ async function isPostgres(pid: number): Promise<boolean> {
 
 async function startServer(cluster: Cluster, binaries: Binaries): Promise<void> {
   const { data, port } = await choosePort(cluster, binaries)
-  await binaries.run('pg_ctl', [
-    'start',
-    '-w',
-    '-s',
-    '-D',
-    data,
-    '-l',
-    join(data, 'server.log'),
-    '-o',
-    serverFlags(port),
-  ])
+  const log = join(data, 'server.log')
+  await binaries.run('pg_ctl', ['start', '-w', '-s', '-D', data, '-l', log, '-o', serverFlags(port)])
 }
 
 export const serverFlags = (port: number | string): string =>

@@ -3,7 +3,64 @@
 
 import { zstdCompressSync } from 'node:zlib'
 import type { ColumnType } from '../store/types/table.ts'
-import { bool, type Field, i32, i64, list, struct, text, varint } from './thrift.ts'
+
+// ── the compact protocol of Thrift, in which a Parquet file describes itself: as much of it as such a file needs, and only written ──
+
+type Value = { readonly type: number; readonly bytes: Buffer }
+/** The number of a field, which rises, and its value. */
+type Field = readonly [id: number, value: Value]
+
+function varint(value: number | bigint): Buffer {
+  const bytes: number[] = []
+  let left = BigInt(value)
+  while (left > 0x7fn) {
+    bytes.push(Number(left & 0x7fn) | 0x80)
+    left >>= 7n
+  }
+  bytes.push(Number(left))
+  return Buffer.from(bytes)
+}
+
+const zigzag = (value: number | bigint): Buffer => {
+  const whole = BigInt(value)
+  return varint(whole < 0n ? -2n * whole - 1n : 2n * whole)
+}
+const types = { yes: 1, no: 2, i32: 5, i64: 6, binary: 8, list: 9, struct: 12 } as const
+
+const bool = (value: boolean): Value => ({
+  type: value ? types.yes : types.no,
+  bytes: Buffer.alloc(0),
+})
+const i32 = (value: number): Value => ({ type: types.i32, bytes: zigzag(value) })
+const i64 = (value: number): Value => ({ type: types.i64, bytes: zigzag(value) })
+
+function text(value: string): Value {
+  const bytes = Buffer.from(value)
+  return { type: types.binary, bytes: Buffer.concat([varint(bytes.length), bytes]) }
+}
+
+/** Of values of one type. */
+function list(values: readonly Value[]): Value {
+  const type = values[0]?.type ?? types.struct
+  const head =
+    values.length < 15
+      ? Buffer.from([(values.length << 4) | type])
+      : Buffer.concat([Buffer.from([0xf0 | type]), varint(values.length)])
+  return { type: types.list, bytes: Buffer.concat([head, ...values.map(({ bytes }) => bytes)]) }
+}
+
+/** No two of its numbers are further apart than 15. */
+function struct(...fields: readonly Field[]): Value {
+  let last = 0
+  const parts = fields.flatMap(([id, { type, bytes }]) => {
+    const head = Buffer.from([((id - last) << 4) | type])
+    last = id
+    return [head, bytes]
+  })
+  return { type: types.struct, bytes: Buffer.concat([...parts, Buffer.from([0])]) }
+}
+
+// ── the columns ──────────────────────────────────────────────────────────────────────────────────────────────
 
 export type ParquetColumn = {
   readonly name: string

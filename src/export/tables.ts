@@ -17,30 +17,8 @@ export const exportFormats = ['csv', 'parquet'] as const
 export type ExportFormat = (typeof exportFormats)[number]
 
 type Column = ParquetColumn & { readonly field: string | null; readonly description: string | null }
-type ExportedTable = {
-  readonly stream: string
-  readonly file: string
-  readonly rows: number
-  readonly key: string
-  readonly columns: readonly {
-    readonly name: string
-    /** As Postgres calls it. */
-    readonly type: string
-    /** The upstream's name; null for Tidemark's own columns. */
-    readonly field: string | null
-    readonly description: string | null
-  }[]
-}
 /** What `manifest.json` holds. */
-export type Manifest = {
-  readonly format: ExportFormat
-  /** Where the next export goes on: what `--since` takes. */
-  readonly position: string
-  /** Null: the tables are whole. */
-  readonly since: string | null
-  readonly exported_at: string
-  readonly tables: readonly ExportedTable[]
-}
+export type Manifest = Awaited<ReturnType<typeof exportTables>>
 
 type Options = {
   readonly pool: Pool
@@ -52,7 +30,7 @@ type Options = {
 }
 
 /** The directory is there when everything is in it, and not before. Streams without a table are left out. */
-export async function exportTables(options: Options): Promise<Manifest> {
+export async function exportTables(options: Options) {
   const directory = resolve(options.directory)
   const partial = join(dirname(directory), `.${basename(directory)}.tidemark-export`)
   try {
@@ -69,7 +47,10 @@ export async function exportTables(options: Options): Promise<Manifest> {
     await rename(partial, directory)
     return manifest
   } catch (error) {
-    throw asUsage(error, options.directory)
+    // What the operating system says of the directory.
+    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    if (['ENOTEMPTY', 'EEXIST'].includes(code)) throw new UsageError(isNotEmpty(options.directory))
+    throw asUnwritable(error, options.directory)
   } finally {
     await rm(partial, { recursive: true, force: true }).catch(() => {})
   }
@@ -77,14 +58,7 @@ export async function exportTables(options: Options): Promise<Manifest> {
 
 const isNotEmpty = (directory: string) => `${directory} is there already and not empty: name a new directory.`
 
-/** What the operating system says of the directory. */
-function asUsage(error: unknown, directory: string): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (['ENOTEMPTY', 'EEXIST'].includes(code)) return new UsageError(isNotEmpty(directory))
-  return asUnwritable(error, directory)
-}
-
-async function exportInto(client: ClientBase, partial: string, options: Options): Promise<Manifest> {
+async function exportInto(client: ClientBase, partial: string, options: Options) {
   const { streams, format, since, signal } = options
   // The first question within the transaction takes its snapshot.
   const there = await tablesOf(client, streams)
@@ -103,7 +77,7 @@ async function exportInto(client: ClientBase, partial: string, options: Options)
     throw new UsageError(
       `--since ${since} is above the position of the feed, which is ${position}: the database was restored, or is another one. Export it whole, without --since.`,
     )
-  const tables: ExportedTable[] = []
+  const tables = []
   for (const stream of there) {
     signal.throwIfAborted()
     const tableSchema = await readTableSchema(client, stream)
@@ -113,10 +87,12 @@ async function exportInto(client: ClientBase, partial: string, options: Options)
     const count = await writeTable(client, join(partial, file), { tableSchema, columns, options })
     tables.push({
       ...{ stream: stream.name, file, rows: count, key: tableSchema.key.name },
+      // The type as Postgres calls it; the field as the upstream does: Tidemark's own columns have none.
       columns: columns.map(({ name, type, field, description }) => ({ name, type, field, description })),
     })
   }
   await client.query('commit')
+  // The next export goes on at the position: it is what `--since` takes. Without `since` the tables are whole.
   return { format, position, since, exported_at: at.toISOString(), tables }
 }
 
@@ -124,12 +100,12 @@ async function tablesOf(
   client: ClientBase,
   streams: readonly MirroredStream[],
 ): Promise<readonly MirroredStream[]> {
+  const names = streams.map(({ name }) => name)
   const { rows } = await client.query<{ name: string }>(
     `select name from unnest($1::text[]) as wanted (name)
      join pg_tables on schemaname = ${schemaSql('name')} and tablename = ${baseSql('name')}`,
-    [streams.map(({ name }) => name)],
+    [names],
   )
-  const names = streams.map(({ name }) => name)
   // A related record that also has a list of its own is one table.
   return streams.filter(
     ({ name }, index) => rows.some((row) => row.name === name) && names.indexOf(name) === index,

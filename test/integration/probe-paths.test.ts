@@ -3,7 +3,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { placesNear, probePath, type Service } from '../../src/cli/probe-paths.ts'
+import { placesNear, probePath, type Service } from '../../src/cli/init-questions.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { noProxies } from '../../src/util/proxies.ts'
 

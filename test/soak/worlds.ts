@@ -2,8 +2,8 @@
 
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { findBinaries } from '../../src/embedded-postgres/binaries.ts'
 import { freePort } from '../../src/embedded-postgres/cluster.ts'
+import { findBinaries } from '../../src/embedded-postgres/location.ts'
 import { serverFlags, startEmbedded } from '../../src/embedded-postgres/server.ts'
 import { openLog } from '../../src/log.ts'
 import { primaryName, startRedisServer, startSentinels } from '../support/redis-servers.ts'

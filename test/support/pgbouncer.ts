@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
-import { findBinaries } from '../../src/embedded-postgres/binaries.ts'
 import { freePort } from '../../src/embedded-postgres/cluster.ts'
+import { findBinaries } from '../../src/embedded-postgres/location.ts'
 
 export type Pooler = AsyncDisposable & {
   readonly url: string

@@ -11,8 +11,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { findBinaries } from '../../src/embedded-postgres/binaries.ts'
 import { freePort, openCluster, superuser } from '../../src/embedded-postgres/cluster.ts'
+import { findBinaries } from '../../src/embedded-postgres/location.ts'
 import { serverFlags } from '../../src/embedded-postgres/server.ts'
 
 declare module 'vitest' {

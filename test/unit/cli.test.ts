@@ -1,17 +1,9 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import type { Command } from '../../src/cli/command.ts'
-import { wholeNumber } from '../../src/cli/command.ts'
+import { type Command, expectNoWords, findAction, wholeNumber } from '../../src/cli/command.ts'
 import { exitCodeOf, exitCodeOfRun, exitCodes, Interrupted, worst } from '../../src/cli/exit.ts'
-import { alignedTable, fitted, fittedTable, hasUtf8, openOutput } from '../../src/cli/output.ts'
-import {
-  commandHelp,
-  expectNoWords,
-  findAction,
-  findVerb,
-  parseCall,
-  programHelp,
-} from '../../src/cli/parse.ts'
+import { alignedTable, fittedTable, hasUtf8, openOutput } from '../../src/cli/output.ts'
+import { commandHelp, findVerb, parseCall, programHelp } from '../../src/cli/parse.ts'
 import { verbs } from '../../src/cli/verbs.ts'
 import { ConfigError } from '../../src/config/environment.ts'
 import { pickStreams, knownStreams as streams } from '../../src/streams/catalog.ts'
@@ -137,18 +129,24 @@ describe('the command line', () => {
   })
 })
 
-describe('fitted', () => {
+describe('sentences', () => {
   const text =
     'Deletions are blocked: `tidemark deletions list` shows why they are.\n  and so on, as far as it goes here'
-  it('breaks sentences between words where a terminal is narrow, and no command', () => {
-    expect(fitted(text, { columns: () => 40 }).split('\n')).toEqual([
+  const told = (terminal: { isTTY?: boolean; columns?: number }) => {
+    const stream = Object.assign(new PassThrough(), terminal)
+    openOutput(stream, { LANG: 'C.UTF-8' }).tell(text)
+    return String(stream.read())
+  }
+  it('are broken between words where a terminal is narrow, and no command is', () => {
+    expect(told({ isTTY: true, columns: 40 }).split('\n')).toEqual([
       'Deletions are blocked:',
       '`tidemark deletions list` shows why they',
       'are.',
       '  and so on, as far as it goes here',
+      '',
     ])
   })
-  it('leaves a pipe alone', () => expect(fitted(text, { columns: () => null })).toBe(text))
+  it('stay as they are in a pipe', () => expect(told({})).toBe(`${text}\n`))
 })
 
 describe('fittedTable', () => {

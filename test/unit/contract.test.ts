@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { descriptionTold } from '../../src/cli/contract-formats.ts'
+import { descriptionTold } from '../../src/cli/contract.ts'
 import { describedOperation } from '../../src/cli/described.ts'
 import { descriptionChanges } from '../../src/openapi/changes.ts'
 import { describedStreams } from '../../src/openapi/described-streams.ts'

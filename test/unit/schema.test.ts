@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { asDbt } from '../../src/cli/exports/dbt.ts'
 import { factsOf } from '../../src/cli/exports/facts.ts'
-import { asMarkdown } from '../../src/cli/exports/markdown-dictionary.ts'
+import { asMarkdown } from '../../src/cli/schema.ts'
 import type { ColumnMap, ViewMap } from '../../src/store/book/dictionary.ts'
 import { likelyReferences } from '../../src/store/book/references.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'

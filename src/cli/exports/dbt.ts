@@ -105,19 +105,12 @@ function testsOf(column: ColumnMap, { prefix, views }: Facts): readonly Yaml[] {
     values: Object.keys(texts ?? {}).filter((code) => plain?.test(code) ?? true),
     quote: plain === undefined,
   }
+  const relationships = meantReference &&
+    key && { arguments: { to: sourceOf({ prefix }, meantReference), field: key.name }, config }
   return [
     ...(isKey ? ['unique', 'not_null'] : []),
     ...(codes.values.length > 0 && !isText ? [{ accepted_values: { arguments: codes, config } }] : []),
-    ...(meantReference && key
-      ? [
-          {
-            relationships: {
-              arguments: { to: sourceOf({ prefix }, meantReference), field: key.name },
-              config,
-            },
-          },
-        ]
-      : []),
+    ...(relationships ? [{ relationships }] : []),
   ]
 }
 

@@ -12,7 +12,7 @@ import { baseOf, keyIn, schemasOf } from '../../streams/names.ts'
 import type { Override } from '../../streams/settings.ts'
 import { cronTimes } from '../../util/cron.ts'
 import type { Call } from '../command.ts'
-import { oneLine } from '../markdown.ts'
+import { oneLine } from '../output.ts'
 
 export type Facts = {
   /** Whose views they are; empty: of the source that the environment describes. Views and streams have the names that they have there. */
@@ -38,15 +38,9 @@ export type Files = Readonly<Record<string, string | Uint8Array>>
 
 export function factsOf(
   { environment, catalogue }: Pick<Call, 'environment' | 'catalogue'>,
-  {
-    views,
-    references,
-    address,
-    overrides,
-  }: Pick<Facts, 'views' | 'references' | 'address'> & {
-    readonly overrides: readonly Override[]
-  },
+  known: Pick<Facts, 'views' | 'references' | 'address'> & { readonly overrides: readonly Override[] },
 ): Facts {
+  const { views, references, address, overrides } = known
   const config = loadStatusConfig(environment)
   config.dynamic.takeUp(overrides)
   const settings = config.dynamic.now()

@@ -1,15 +1,15 @@
 // An archive for Superset's own import: the database, a dataset for each view, and a dashboard. Ids follow from names, so that a second import
 // finds what the first one made.
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
 import { keyIn } from '../../streams/names.ts'
 import { describeColumn, type Facts, type Files, isAmount, isTime, localName, titleOf } from './facts.ts'
 import { asYaml, type Yaml } from './yaml.ts'
-import { zipOf } from './zip.ts'
 
 export function asSuperset(facts: Facts): Files {
-  const datasets = [...facts.views.map(datasetOf(facts)), freshnessOf(facts)]
+  const datasets = [...facts.views.map((view) => datasetOf(facts, view)), freshnessOf(facts)]
   const charts = chartsOf(facts)
   const parts = [
     ['metadata', { type: 'Dashboard', timestamp: '1980-01-01T00:00:00+00:00' }],
@@ -31,16 +31,8 @@ const titleIn = (source: string): string => ['Tidemark', ...named(source)].join(
 const named = (source: string): readonly string[] => (source === '' ? [] : [source])
 
 function uuidOf(...names: readonly string[]): string {
-  const hex = createHash('sha256')
-    .update(['tidemark', ...names].join('\n'))
-    .digest('hex')
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `5${hex.slice(13, 16)}`,
-    `8${hex.slice(17, 20)}`,
-    hex.slice(20, 32),
-  ].join('-')
+  const hex = hash('sha256', ['tidemark', ...names].join('\n'))
+  return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-5$3-8$4-$5')
 }
 
 /** Superset asks for the password when somebody edits the database; with one masked, its command would refuse the archive. */
@@ -67,7 +59,9 @@ const countMetric = {
 }
 
 const dataset = (
-  { source, name, schema }: { readonly source: string; readonly name: string; readonly schema: string },
+  source: string,
+  schema: string,
+  name: string,
   more: Readonly<Record<string, Yaml>>,
 ): Dataset => ({
   table_name: name,
@@ -79,20 +73,17 @@ const dataset = (
 })
 
 const freshnessOf = ({ source, schemas }: Facts): Dataset =>
-  dataset(
-    { source, name: 'freshness', schema: schemas.state },
-    {
-      description: 'How current and complete each stream is.',
-      main_dttm_col: 'read_through_time',
-      columns: [
-        ...['stream', 'state', 'reason'].map((name) => plainColumn(name, 'TEXT')),
-        ...['read_through_time', 'settled_through_time', 'deletions_known_through'].map((name) => ({
-          ...plainColumn(name, 'TIMESTAMP WITH TIME ZONE'),
-          is_dttm: true,
-        })),
-      ],
-    },
-  )
+  dataset(source, schemas.state, 'freshness', {
+    description: 'How current and complete each stream is.',
+    main_dttm_col: 'read_through_time',
+    columns: [
+      ...['stream', 'state', 'reason'].map((name) => plainColumn(name, 'TEXT')),
+      ...['read_through_time', 'settled_through_time', 'deletions_known_through'].map((name) => ({
+        ...plainColumn(name, 'TIMESTAMP WITH TIME ZONE'),
+        is_dttm: true,
+      })),
+    ],
+  })
 
 function plainColumn(name: string, type: string) {
   return {
@@ -105,18 +96,13 @@ function plainColumn(name: string, type: string) {
   }
 }
 
-const datasetOf =
-  (facts: Facts) =>
-  (view: ViewMap): Dataset =>
-    dataset(
-      { source: facts.source, name: view.name, schema: facts.schemas.views },
-      {
-        description: `${facts.schemas.views}.${view.name}, from the stream ${keyIn(facts.source, view.stream)}`,
-        main_dttm_col: mainTime(view),
-        columns: view.columns.flatMap((column) => columnsOf(view, column, facts)),
-        metrics: [countMetric, ...view.columns.filter(isAmount).map(sumOf)],
-      },
-    )
+const datasetOf = (facts: Facts, view: ViewMap): Dataset =>
+  dataset(facts.source, facts.schemas.views, view.name, {
+    description: `${facts.schemas.views}.${view.name}, from the stream ${keyIn(facts.source, view.stream)}`,
+    main_dttm_col: mainTime(view),
+    columns: view.columns.flatMap((column) => columnsOf(view, column, facts)),
+    metrics: [countMetric, ...view.columns.filter(isAmount).map(sumOf)],
+  })
 
 /** Times stand there as they are, and in the time that people think in: charts count the days and months of that. */
 function columnsOf(view: ViewMap, column: ColumnMap, { timeZone }: Facts): readonly Yaml[] {
@@ -157,16 +143,6 @@ const sumOf = (column: ColumnMap) => ({
 
 type Chart = { readonly uuid: string; readonly slice_name: string } & Readonly<Record<string, Yaml>>
 
-const chartIn =
-  (source: string) =>
-  (name: string, of: Dataset, kind: string, params: Readonly<Record<string, Yaml>>): Chart => ({
-    slice_name: name,
-    uuid: uuidOf('chart', name, ...named(source)),
-    viz_type: kind,
-    dataset_uuid: of.uuid,
-    params: { viz_type: kind, adhoc_filters: [], row_limit: 1000, ...params },
-  })
-
 const mostStreams = 4
 /** By the names that codes usually have, where the dictionary names none. */
 const isCategory = ({ name, type }: ColumnMap): boolean =>
@@ -174,7 +150,13 @@ const isCategory = ({ name, type }: ColumnMap): boolean =>
 
 /** How current it all is; then of each stream how many rows there are, how they spread over time, and by their first code. */
 function chartsOf(facts: Facts): readonly Chart[] {
-  const chart = chartIn(facts.source)
+  const chart = (name: string, of: Dataset, kind: string, params: Readonly<Record<string, Yaml>>): Chart => ({
+    slice_name: name,
+    uuid: uuidOf('chart', name, ...named(facts.source)),
+    viz_type: kind,
+    dataset_uuid: of.uuid,
+    params: { viz_type: kind, adhoc_filters: [], row_limit: 1000, ...params },
+  })
   const streams = facts.views.filter(({ name, stream }) => name === stream).slice(0, mostStreams)
   return [
     chart('How current the data is', freshnessOf(facts), 'table', {
@@ -184,7 +166,7 @@ function chartsOf(facts: Facts): readonly Chart[] {
       table_timestamp_format: '%Y-%m-%d %H:%M',
     }),
     ...streams.flatMap((view) => {
-      const of = datasetOf(facts)(view)
+      const of = datasetOf(facts, view)
       const category = view.columns.find(({ isText }) => isText) ?? view.columns.find(isCategory)
       return [
         chart(titleOf(view), of, 'big_number_total', {
@@ -259,4 +241,51 @@ function dashboardOf({ source }: Facts, [first, ...others]: readonly Chart[]) {
       ...Object.fromEntries(placed.map((one) => [one.id, one])),
     },
   }
+}
+
+// ── the archive: equal bytes for equal files, sorted, with one fixed time, stored as they are ─────────────────────
+
+/** 1 January 1980, the first day that a ZIP can name. */
+const fixedDate = 0x21
+
+function zipOf(files: Files): Uint8Array {
+  const entries: Buffer[] = []
+  const directory: Buffer[] = []
+  let offset = 0
+  for (const [path, content] of Object.entries(files).toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const [name, body] = [Buffer.from(path), Buffer.from(content)]
+    const facts = entryFacts(name, body)
+    const head = Buffer.concat([Buffer.from('PK\x03\x04'), facts, name, body])
+    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\0'), facts, placeAt(offset), name]))
+    entries.push(head)
+    offset += head.length
+  }
+  const size = directory.reduce((sum, { length }) => sum + length, 0)
+  const end = Buffer.alloc(22)
+  end.write('PK\x05\x06')
+  end.writeUInt16LE(directory.length, 8)
+  end.writeUInt16LE(directory.length, 10)
+  end.writeUInt32LE(size, 12)
+  end.writeUInt32LE(offset, 16)
+  return Buffer.concat([...entries, ...directory, end])
+}
+
+/** What stands before an entry and again in the directory: version 2.0, names in UTF-8, stored, date, checksum, sizes. */
+function entryFacts(name: Buffer, body: Buffer): Buffer {
+  const facts = Buffer.alloc(26)
+  facts.writeUInt16LE(20, 0)
+  facts.writeUInt16LE(0x0800, 2)
+  facts.writeUInt16LE(fixedDate, 8)
+  facts.writeUInt32LE(crc32(body), 10)
+  facts.writeUInt32LE(body.length, 14)
+  facts.writeUInt32LE(body.length, 18)
+  facts.writeUInt16LE(name.length, 22)
+  return facts
+}
+
+/** What the directory says besides: no comment, the first disk, no attributes, and where the entry is. */
+function placeAt(offset: number): Buffer {
+  const place = Buffer.alloc(14)
+  place.writeUInt32LE(offset, 10)
+  return place
 }
