@@ -9,25 +9,17 @@ import {
   nothingSaidOfField,
   type StreamMeaning,
 } from '../streams/dictionary.ts'
-import { readDictionary } from './dictionary.ts'
-import type { FromVariables } from './dictionary-rules.ts'
+import { type FromVariables, readDictionary } from './dictionary.ts'
 import { type Environment, readVariable } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
 import { openReader, type Reader } from './reader.ts'
 import { upstreamVariables } from './upstream-variables.ts'
 import { FileError, stampOf } from './yaml-file.ts'
 
-export type DictionaryInUse = {
-  readonly file: string | null
-  now(): Dictionary
-  /** Reads the file again if it, or the environment, changed since it was last looked at; null: they did not. A problem: it has mistakes, and what held before holds. */
-  look(): { readonly problem: string | null } | null
-  /** What the last look found. */
-  problem(): string | null
-}
+export type DictionaryInUse = ReturnType<typeof openDictionary>
 
 /** Complains of the mistakes of the file. How long histories are kept may change in the environment, too. */
-export function openDictionary(environment: () => Environment, reader: Reader): DictionaryInUse {
+export function openDictionary(environment: () => Environment, reader: Reader) {
   const { catalogue, values, complain } = reader
   const { dictionaryFile: file } = values({ DICTIONARY: mirrorVariables.DICTIONARY })
   const read = (from = openReader(environment())) =>
@@ -48,6 +40,7 @@ export function openDictionary(environment: () => Environment, reader: Reader): 
   return {
     file,
     now: () => held,
+    /** Reads the file again if it, or the environment, changed since it was last looked at; null: they did not. A problem: it has mistakes, and what held before holds. */
     look() {
       const stamp = stampNow()
       if (stamp === seen) return null
@@ -61,6 +54,7 @@ export function openDictionary(environment: () => Environment, reader: Reader): 
       }
       return { problem }
     },
+    /** What the last look found. */
     problem: () => problem,
   }
 }

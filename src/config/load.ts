@@ -18,7 +18,7 @@ import { addressesOf, refusePlaintext } from './plaintext.ts'
 import { openReader } from './reader.ts'
 import { openSecretFiles, type SecretFiles } from './secret-files.ts'
 import { readSettings, type SettingsOf } from './settings.ts'
-import { upstreamVariables } from './upstream-variables.ts'
+import { proxyVariables, upstreamVariables } from './upstream-variables.ts'
 import type { Values, Variable } from './variable.ts'
 import { workerVariables } from './worker-variables.ts'
 
@@ -28,7 +28,7 @@ export type MirrorConfig = Values<typeof mirrorVariables>
 const fixedUpstream = withoutDynamic(upstreamVariables)
 const fixedWorker = withoutDynamic(workerVariables)
 type UpstreamValues = Values<typeof fixedUpstream>
-type ProxySettings = Pick<UpstreamValues, 'httpsProxy' | 'httpProxy' | 'allProxy' | 'noProxy'>
+type ProxySettings = Values<typeof proxyVariables>
 type Completed = 'trackingAuthUrl' | 'trackingSubjectId'
 
 /** As the variables say, with what follows from several of them. */
@@ -153,10 +153,8 @@ function proxiesFrom(
 /** Before the rest is configured. */
 export function loadProxies(environment: Environment): Proxies {
   const { values, complain, finish } = openReader(environment)
-  const { HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY } = upstreamVariables
   const { ASSIGNMENT_BASE_URL: assignmentBaseUrl = '', AUTH_URL: authUrl = '' } = environment
-  const settings = values({ HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY })
-  const proxies = proxiesFrom(settings, addressesOf({ assignmentBaseUrl, authUrl }), complain)
+  const proxies = proxiesFrom(values(proxyVariables), addressesOf({ assignmentBaseUrl, authUrl }), complain)
   finish()
   return proxies
 }

@@ -7,7 +7,6 @@ import type { Environment } from './environment.ts'
 import { ConfigError, readVariable, unsetPlaceOf, webhookMasterVariable } from './environment.ts'
 import { loadConfig } from './load.ts'
 import { environmentOf } from './of-source.ts'
-import { isOfSource, sourceVariables } from './source-variables.ts'
 import {
   asVariables,
   type File,
@@ -19,6 +18,7 @@ import {
 } from './sources-yaml.ts'
 import { catalogueIn, variablesOfStreams } from './stream-variables.ts'
 import type { Variable } from './variable.ts'
+import { isOfSource, sourceVariables } from './variables.ts'
 import { FileError, notKnown, readYamlFile } from './yaml-file.ts'
 
 const secretNames = [

@@ -1,13 +1,17 @@
 // Looks for the descriptions that the services of the upstream give of themselves, keeps them, and makes tables by them. A description is
 // only a belief: without one everything works as well, and nothing that goes wrong here keeps a stream from being read.
 
+import type { Pool } from 'pg'
 import type { UpstreamConfig } from '../config/load.ts'
 import type { DescriptionPlace } from '../config/parsers.ts'
 import type { Logger } from '../log.ts'
-import { readSchemaMap } from '../store/book/dictionary.ts'
+import { readBeliefs, readSchemaMap } from '../store/book/dictionary.ts'
 import { confirmedReferences } from '../store/book/references.ts'
+import { learn } from '../store/runs/run-findings.ts'
+import { sourceSql } from '../store/schema/places.ts'
 import type { Database } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
+import { isConfirmed } from '../streams/beliefs.ts'
 import {
   type Catalogue,
   type FieldKinds,
@@ -20,12 +24,19 @@ import { keyIn, sourceIn } from '../streams/names.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
-import { believeDescriptions, forgetDescriptionBeliefs } from './believe.ts'
 import { describedStreams } from './described-streams.ts'
 import type { Description, RecordType } from './description.ts'
+import { readFieldsBeside, verdictOn } from './differences.ts'
 import { findDescription } from './find-description.ts'
 import { makeTable, noteReferences } from './make-tables.ts'
-import { forgetDescriptionProblem, keepDescription, storedDescriptions, wasCheckedWithin } from './stored.ts'
+import {
+  forgetDescriptionProblem,
+  keepDescription,
+  readUnusableDescriptions,
+  type StoredDescription,
+  storedDescriptions,
+  wasCheckedWithin,
+} from './stored.ts'
 
 type Needs = {
   readonly pool: Database['pool']
@@ -238,4 +249,48 @@ async function noteConfirmed({ pool, mirrored, log }: Needs): Promise<void> {
   } catch (error) {
     log.warn({ why: messageOf(error) }, 'Which columns refer to which views could not be looked up.')
   }
+}
+
+const belief = 'contract'
+/** A description is read once a day, perhaps an hour late. If it is not served any more, the belief expires. */
+const believedForMs = 25 * 3_600_000
+
+/** Keeps a belief about each stream: its records are as the description says, or otherwise. Runs note what they see of that. */
+export async function believeDescriptions(
+  pool: Pool,
+  stored: readonly StoredDescription[],
+  types: ReadonlyMap<string, RecordType>,
+  mirrored: readonly MirroredStream[],
+): Promise<void> {
+  const now = new Date()
+  const source = sourceIn(mirrored[0]?.name ?? '')
+  const unusable = (await readUnusableDescriptions(pool)).map(({ service }) => service)
+  const fresh = stored.filter(
+    ({ service, lastReadAt }) =>
+      now.getTime() - lastReadAt.getTime() <= believedForMs && !unusable.includes(keyIn(source, service)),
+  )
+  const streams = mirrored.map((stream) => stream.name)
+  const known = (await readBeliefs(pool, { streams })).filter((line) => line.name === belief)
+  const fields = await readFieldsBeside(pool, [...types.keys()], { mostCounted: 0 })
+  for (const stream of mirrored) {
+    const type = types.get(stream.name)
+    const of = (wanted: string) => fresh.find(({ service }) => service === wanted)
+    const found = (stream.kind !== 'related' && of(stream.service)) || of('assignment')
+    if (!type || !found) continue
+    const beside = fields.filter((field) => field.stream === stream.name)
+    const verdict = verdictOn(type, beside, { openApi: found.description.openApi, at: found.location })
+    const line = known.find((one) => one.stream === stream.name)
+    if (isConfirmed(line, verdict.value, now) && line?.evidence === verdict.evidence) continue
+    await withConnection(pool, (client) =>
+      learn(client, stream.name, [{ name: belief, ...verdict, testedAt: now }]),
+    )
+  }
+}
+
+/** The description is not used. */
+async function forgetDescriptionBeliefs(pool: Pool, source: string): Promise<void> {
+  await pool.query(`delete from tidemark.belief where name = $1 and ${sourceSql('stream')} = $2`, [
+    belief,
+    source,
+  ])
 }

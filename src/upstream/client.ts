@@ -206,18 +206,13 @@ function openSignInOf(
     Pick<SignInOptions, 'clock' | 'random' | 'observer' | 'log'> & { readonly transport: Transport },
 ): SignIn {
   const { service, name = service, tokens = null, circuits = null, subjectId, apiKey } = options
-  return openSignIn({
-    ...{ ...trying, service, name, tokens, subjectId, apiKey, authUrl: plainUrl(options.authUrl) },
-    send: watched(transport.send, circuits?.signIn ?? null),
-  })
+  const watched: Transport['send'] = (request, signal) =>
+    circuits
+      ? sendWatched(circuits.signIn, request, signal, (until) => transport.send(request, until))
+      : transport.send(request, signal)
+  const authUrl = plainUrl(options.authUrl)
+  return openSignIn({ ...trying, service, name, tokens, subjectId, apiKey, authUrl, send: watched })
 }
-
-const watched =
-  (send: Transport['send'], circuit: Circuit | null): Transport['send'] =>
-  (request, signal) =>
-    circuit === null
-      ? send(request, signal)
-      : sendWatched(circuit, request, signal, (until) => send(request, until))
 
 /** The records of an operation mostly have the same fields in the same order. */
 function openRecordsReaders(): (name: string) => ReadAnswer<Json | RecordPage> {

@@ -2,6 +2,7 @@
 // written, and never looked up.
 
 import { BlockList, isIP } from 'node:net'
+import { plainHost } from './proxies.ts'
 
 const privateNetworks = new BlockList()
 for (const [network, prefix] of [
@@ -25,10 +26,7 @@ const privateEnding = /\.(?:localhost|local|internal|svc)$/
 
 /** `host` as a URL has it. */
 export function isPrivateHost(host: string): boolean {
-  const name = host
-    .toLowerCase()
-    .replace(/^\[|\]$/g, '')
-    .replace(/\.$/, '')
+  const name = plainHost(host)
   const version = isIP(name)
   if (version !== 0) return privateNetworks.check(name, version === 4 ? 'ipv4' : 'ipv6')
   return name === '' || singleLabel.test(name) || privateEnding.test(name)

@@ -17,13 +17,14 @@ export const noProxies: Proxies = { https: null, http: null, exceptions: [] }
 /** The proxy for an address; null: it is asked directly. This machine is never asked through one. */
 export function proxyOf(url: URL, proxies: Proxies): URL | null {
   const proxy = url.protocol === 'https:' ? proxies.https : proxies.http
-  const host = hostOf(url)
+  const host = plainHost(url.hostname)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   if (proxy === null || isLoopback(host)) return null
   return proxies.exceptions.some((one) => isMeant(one.toLowerCase(), host, port)) ? null : new URL(proxy)
 }
 
-const hostOf = ({ hostname }: URL): string =>
+/** Without the brackets of an address, and without the dot that may end a name. */
+export const plainHost = (hostname: string): string =>
   hostname
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')

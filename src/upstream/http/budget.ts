@@ -5,6 +5,7 @@ import type { Logger } from '../../log.ts'
 import { type BackoffPolicy, leftUntil, longestAskedMs } from '../../util/backoff.ts'
 import { messageOf } from '../../util/errors.ts'
 import { sentence } from '../../util/text.ts'
+import { openTurns } from '../../util/turns.ts'
 import { type Clock, systemClock, withTimeout } from '../../util/waiting.ts'
 import { type CircuitPlace, type Circuits, openCircuits, type StoredCircuit } from './circuit.ts'
 import type { Told } from './circuit-state.ts'
@@ -288,7 +289,7 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
     lastMs = clock.now()
   }
 
-  const { takeTurn, takeLateTurn } = openTwoTurns(takeToken)
+  const [oneByOne, givingWay] = [openTurns(), openTurns()]
   return {
     async take(
       requestsPerSecond,
@@ -302,31 +303,12 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
       }
       waiting++
       try {
-        await (lowPriority ? takeLateTurn : takeTurn)({ requestsPerSecond, signal, soon, meanwhile })
+        const takeTurn = () => oneByOne(() => takeToken({ requestsPerSecond, signal, soon, meanwhile }))
+        await (lowPriority ? givingWay(takeTurn) : takeTurn())
       } finally {
         waiting--
       }
       return clock.now() - askedMs
-    },
-  }
-}
-
-/** One after the other. One that gives up must not hold up those behind it. */
-function openTwoTurns(take: (wanted: Wanted) => Promise<void>) {
-  let queue: Promise<unknown> = Promise.resolve()
-  let givingWay: Promise<unknown> = Promise.resolve()
-
-  function takeTurn(wanted: Wanted): Promise<void> {
-    const mine = queue.then(() => take(wanted))
-    queue = mine.catch(() => undefined)
-    return mine
-  }
-  return {
-    takeTurn,
-    takeLateTurn(wanted: Wanted): Promise<void> {
-      const mine = givingWay.then(() => takeTurn(wanted))
-      givingWay = mine.catch(() => undefined)
-      return mine
     },
   }
 }
