@@ -10,7 +10,6 @@ import { environmentOf } from './of-source.ts'
 import {
   asVariables,
   type File,
-  type Given,
   type NamedSource,
   parseSourcesYaml,
   type SourceSettings,
@@ -55,7 +54,7 @@ export const readSourcesFile = (file: string, environment: Environment): Sources
 /** `environment`: that of the process, whose settings for all sources count. */
 export function parseSourcesFile(file: string, bytes: Uint8Array, environment: Environment): SourcesFile {
   const parsed = parseSourcesYaml(file, bytes)
-  const { generation = 0, defaults, sources } = parsed.value as Given
+  const { generation = 0, defaults, sources } = parsed.value
   const names = Object.keys(sources)
   if (names.length > mostSources)
     parsed.complain(
@@ -79,7 +78,7 @@ export function parseSourcesFile(file: string, bytes: Uint8Array, environment: E
   expectSources(parsed, environment, read)
   expectDifferent(parsed, environment, read)
   const unions = new Map(
-    Object.keys((parsed.value as Given).unions).map((name) => [name, unionMembers(parsed, name, read)]),
+    Object.keys(parsed.value.unions).map((name) => [name, unionMembers(parsed, name, read)]),
   )
   parsed.finish()
   return { file, generation, sources: read, unions }
@@ -92,7 +91,7 @@ function unionMembers(
   name: string,
   known: SourcesFile['sources'],
 ): readonly string[] {
-  const { tags: wanted = [], sources: named = [] } = (value as Given).unions[name] ?? {}
+  const { tags: wanted = [], sources: named = [] } = value.unions[name] ?? {}
   const names = [...known.keys(), environmentSource]
   if (!unionPattern.test(name))
     complain(
@@ -157,7 +156,7 @@ function expectSources(parsed: File, environment: Environment, sources: SourcesF
 /** How many sources have the value that the defaults give this setting. */
 function goingByDefault({ value }: File, sources: SourcesFile['sources'], key: string | number = ''): number {
   const variable = String(key).toUpperCase()
-  const given = asVariables((value as Given).defaults)[variable]
+  const given = asVariables(value.defaults)[variable]
   return [...sources.values()].filter(({ settings }) => settings[variable] === given).length
 }
 
@@ -167,11 +166,11 @@ const fewOf = (names: readonly string[]): string =>
 
 /** The same checks as for an environment. Whether a secret is there is another question: it may be there on another worker. */
 function expectSource(parsed: File, environment: Environment, name: string, settings: SourceSettings): void {
-  const given = (parsed.value as Given).sources[name] ?? {}
+  const given = parsed.value.sources[name] ?? {}
   const place = (key: string) =>
     key in given
       ? ['sources', name, key]
-      : key in (parsed.value as Given).defaults
+      : key in parsed.value.defaults
         ? ['defaults', key]
         : ['sources', name]
   const own = Object.keys(given).filter((key) => key !== 'from' && key !== 'tags')

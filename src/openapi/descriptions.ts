@@ -48,19 +48,8 @@ type Needs = {
   readonly mirrored: readonly MirroredStream[]
   readonly log: Logger
 }
-export type Descriptions = {
-  /** Undefined where nothing describes them. */
-  kindsOf(stream: string): FieldKinds | undefined
-  /**
-   * Asks the services whose description was not looked for within that time, and makes the tables as they say. Returns the streams
-   * whose tables are made so.
-   */
-  refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<readonly string[]>
-  /** Whether the last refresh made everything as the services say, or as they said when they were asked last. */
-  isWhole(): boolean
-  /** Notes which columns refer to which views, by names and by the dictionary, where the rows confirm it. */
-  noteReferences(): Promise<void>
-}
+export type Descriptions = Awaited<ReturnType<typeof openDescriptions>>
+type Asking = { readonly olderThanMs: number; readonly signal: AbortSignal }
 
 /** Where to look for the description of a service. Undefined: CONTRACT names that of the other service. Null: none is looked for. */
 export const descriptionPlaceOf = (
@@ -76,7 +65,7 @@ export const typesIn = (
 ): ReadonlyMap<string, RecordType> =>
   describedStreams(descriptions, [...relatedIn(sourceIn(catalogue[0]?.name ?? '')), ...catalogue])
 
-export async function openDescriptions(needs: Needs): Promise<Descriptions> {
+export async function openDescriptions(needs: Needs) {
   const { pool, config, catalogue, mirrored, log } = needs
   let known = new Map<string, FieldKinds>()
   const learn = (types: ReadonlyMap<string, RecordType>) => {
@@ -84,7 +73,7 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
   }
   if (config.contract !== null) learn(typesIn(await storedDescriptions(pool, config), catalogue))
   let isWhole = false
-  const refresh: Descriptions['refresh'] = async (options) => {
+  const refresh = async (options: Asking): Promise<readonly string[]> => {
     isWhole = false
     const answered = [
       await lookAt(needs, 'assignment', options),
@@ -104,9 +93,12 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
     return made
   }
   return {
+    /** Notes which columns refer to which views, by names and by the dictionary, where the rows confirm it. */
     noteReferences: () => noteConfirmed(needs),
+    /** Whether the last refresh made everything as the services say, or as they said when they were asked last. */
     isWhole: () => isWhole,
-    kindsOf(stream) {
+    /** Undefined where nothing describes them. */
+    kindsOf(stream: string): FieldKinds | undefined {
       const kinds = known.get(stream)
       const fields = config.dictionary.now().get(stream)?.fields
       if (!kinds || !fields) return kinds
@@ -117,7 +109,11 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
         }),
       )
     },
-    refresh: (options) =>
+    /**
+     * Asks the services whose description was not looked for within that time, and makes the tables as they say. Returns the streams
+     * whose tables are made so.
+     */
+    refresh: (options: Asking) =>
       refresh(options).catch((error) => {
         if (options.signal.aborted) throw error
         log.warn(
@@ -149,7 +145,7 @@ const landedType = (type: RecordType, meanings: StreamMeaning['fields'] = new Ma
 async function lookAt(
   { pool, config, upstreams, catalogue, log }: Needs,
   service: ServiceName,
-  { olderThanMs, signal }: Parameters<Descriptions['refresh']>[0],
+  { olderThanMs, signal }: Asking,
 ): Promise<boolean> {
   const place = descriptionPlaceOf(config, service)
   const upstream = upstreams[service]

@@ -52,12 +52,11 @@ function isInNetwork(host: string, network: string, prefix: number): boolean {
 }
 
 export type Agents = { readonly http: HttpAgent; readonly https: HttpsAgent }
-export type OpenAgents = { of(url: URL): Agents; close(): void }
 
 /** A proxy that takes the connection and then says nothing is given up after this. */
 const tunnelMs = 15_000
 
-export function openAgents(proxies: Proxies, { keepAlive }: { readonly keepAlive: boolean }): OpenAgents {
+export function openAgents(proxies: Proxies, { keepAlive }: { readonly keepAlive: boolean }) {
   const how = { keepAlive, maxSockets: 32 }
   const direct = { http: new HttpAgent(how), https: new HttpsAgent(how) }
   // Which addresses go past the proxies is decided above, as curl has it: the platform's own rules leave out what is below a name.
@@ -68,7 +67,7 @@ export function openAgents(proxies: Proxies, { keepAlive }: { readonly keepAlive
   const through = { ...how, proxyEnv, timeout: tunnelMs }
   const proxied = { http: new HttpAgent(through), https: new HttpsAgent(through) }
   return {
-    of: (url) => (proxyOf(url, proxies) === null ? direct : proxied),
+    of: (url: URL): Agents => (proxyOf(url, proxies) === null ? direct : proxied),
     close() {
       for (const agent of [direct.http, direct.https, proxied.http, proxied.https]) agent.destroy()
     },

@@ -1,7 +1,9 @@
 // Asks the identity provider for a token: the request, its repetition, what its answer holds, and what a refusal means.
 
+import type { Json, JsonObject } from '../../json/json.ts'
 import { keepToken, type Logger } from '../../log.ts'
 import type { ServiceName } from '../../streams/catalog.ts'
+import { isObject } from '../../streams/record.ts'
 import { type RetryPolicy, retry } from '../../util/backoff.ts'
 import type { Clock } from '../../util/waiting.ts'
 import { httpDate, statusError } from '../http/answer.ts'
@@ -112,8 +114,6 @@ const signInError = (
   details: Pick<UpstreamErrorDetails, 'status' | 'problem' | 'excerpt' | 'said' | 'body'>,
 ): UpstreamError => errorOf(request, { ...details, code: 'UPSTREAM_SIGN_IN', retryable: false })
 
-type Fields = { readonly [field: string]: unknown }
-
 const tokenFields = [
   ...'accesstoken bearertoken token jwt jwttoken bearer authtoken authenticationtoken'.split(' '),
   ...'authorizationtoken securitytoken sessiontoken apitoken tokenvalue tokenstring idtoken'.split(' '),
@@ -133,7 +133,7 @@ export function readTokenAnswer({
   if (text === '') return { noToken: 'the answer is empty' }
   if (text.startsWith('<')) return { noToken: 'the answer is a page of HTML or XML' }
   const value = parsedOr(text, text)
-  const objects = isFields(value) ? [value, ...Object.values(value).filter(isFields)] : []
+  const objects = isObject(value) ? [value, ...Object.values(value).filter(isObject)] : []
   const token = tokenText(typeof value === 'string' ? value : findToken(objects))
   if (token === null) return { noToken: whatWasSeen(value) }
   // Times in the answer are by the provider's clock, and its `Date` header tells how far that is from ours.
@@ -144,7 +144,7 @@ export function readTokenAnswer({
   return { token, endsAtMs: ends.length > 0 ? Math.min(...ends) : null }
 }
 
-function parsedOr<Fallback>(text: string, fallback: Fallback): unknown {
+function parsedOr(text: string, fallback: Json): Json {
   try {
     return JSON.parse(text)
   } catch {
@@ -152,16 +152,13 @@ function parsedOr<Fallback>(text: string, fallback: Fallback): unknown {
   }
 }
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-function field(fields: Fields, name: string): unknown {
+function field(fields: JsonObject, name: string): Json | undefined {
   for (const [key, value] of Object.entries(fields))
     if (key.toLowerCase().replaceAll(/[^a-z]/g, '') === name) return value
   return undefined
 }
 
-function findToken(objects: readonly Fields[]): string | null {
+function findToken(objects: readonly JsonObject[]): string | null {
   for (const fields of objects) {
     for (const name of tokenFields) {
       const value = field(fields, name)
@@ -183,10 +180,10 @@ function tokenText(value: unknown): string | null {
   return /^[\x21-\x7e]{8,}$/.test(text) && !/^[{["]/.test(text) ? text : null
 }
 
-function claimsOf(token: string): Fields {
+function claimsOf(token: string): JsonObject {
   const [, payload] = isJwt(token) ? token.split('.') : []
   const claims = parsedOr(Buffer.from(payload ?? '', 'base64url').toString('utf8'), null)
-  return isFields(claims) ? { exp: claims.exp } : {}
+  return isObject(claims) && claims.exp !== undefined ? { exp: claims.exp } : {}
 }
 
 /** Seconds from now, a date, or an epoch in seconds or milliseconds. */
@@ -202,10 +199,10 @@ function endTime(value: unknown, receivedAtMs: number, skewMs: number): number |
 /** A token that was just handed out has not ended yet: a time in the past means something else. */
 const inTheFuture = (time: number, nowMs: number): number | null => (time > nowMs ? time : null)
 
-function whatWasSeen(value: unknown): string {
-  if (isFields(value)) {
+function whatWasSeen(value: Json): string {
+  if (isObject(value)) {
     const names = Object.entries(value).flatMap(([name, inner]) =>
-      isFields(inner) ? Object.keys(inner).map((innerName) => `${name}.${innerName}`) : [name],
+      isObject(inner) ? Object.keys(inner).map((innerName) => `${name}.${innerName}`) : [name],
     )
     const shown = names.slice(0, 20).map((name) => name.slice(0, 60))
     return names.length === 0 ? 'the answer is an empty object' : `the fields are ${shown.join(', ')}`

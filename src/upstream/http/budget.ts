@@ -62,11 +62,7 @@ export type Budget = {
   first: Promise<void> | null
   forgetPause(): void
 }
-export type Budgets = {
-  /** `host`: where its requests go. */
-  of(bucket: string, host?: string): Budget
-  readonly circuits: Circuits
-}
+export type Budgets = ReturnType<typeof openBudgets>
 
 type Options = {
   readonly clock?: Clock
@@ -97,14 +93,15 @@ export const leftOf = ({ untilMs, askedMs }: Pause, nowMs: number): number =>
   leftUntil(untilMs, nowMs, askedMs + samePauseMs)
 
 /** One for each process. */
-export function openBudgets(options: Options = {}): Budgets {
+export function openBudgets(options: Options = {}) {
   const { clock = systemClock, store = null, workers = () => 0, circuitPolicy: policy } = options
   const known = new Map<string, Budget>()
   const shared = store && openShared({ ...options, store, workers })
   const circuits = openCircuits({ clock, shared, ...(policy && { policy }) })
   return {
     circuits,
-    of(bucket, host) {
+    /** `host`: where its requests go. */
+    of(bucket: string, host?: string): Budget {
       const budget = known.get(bucket) ?? openBudget({ bucket, host: host ?? null, circuits }, clock, shared)
       known.set(bucket, budget)
       return budget

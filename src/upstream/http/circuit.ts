@@ -158,16 +158,15 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
         known.note(true)
         reportAnswered()
       },
-      async failed(failure: Told) {
+      async failed(told: Told) {
         end()
-        const told = shortened(failure)
         const recent = known.note(false)
         await known.change((before) => {
           const nowMs = known.nowMs()
           const aheadMs = nowMs - clock.now()
           const failure = {
             ...{ nowMs, startedMs: startedMs + aheadMs, answeredMs: known.answeredMs() + aheadMs },
-            ...{ told, recent, policy, random: Math.random() },
+            ...{ told: shortened(told), recent, policy, random: Math.random() },
           }
           return { after: afterFailed(before, asker, failure) }
         })

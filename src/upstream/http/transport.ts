@@ -145,7 +145,7 @@ export function openTransport(options: TransportOptions) {
         body.discard()
         share.leave()
         if (signal.aborted) throw signal.reason
-        throw cause instanceof ReadFailure ? networkError(request, cause) : cause
+        throw cause instanceof ReadFailure ? networkError(request, cause.failure) : cause
       }
     },
     close() {
