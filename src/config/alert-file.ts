@@ -9,7 +9,7 @@ import type { Proxies } from '../util/proxies.ts'
 import { parseDuration } from '../util/text.ts'
 import { receiverSchema, type Way, wayOf } from './alert-receivers.ts'
 import { type Environment, readSecretFile } from './environment.ts'
-import { quietHours } from './parsers.ts'
+import { oneOrMore, quietHours } from './parsers.ts'
 import { type KnownSource, readKnownSources } from './sources-yaml.ts'
 import { type Time, times } from './stream-variables.ts'
 import { FileError, notKnown, parseYamlFile, readYamlFile, stampOf, type YamlFile } from './yaml-file.ts'
@@ -30,13 +30,7 @@ export type Rule = {
 }
 /** In milliseconds, by stream. */
 export type Targets = Readonly<Record<string, Readonly<Partial<Record<Time, number>>>>>
-export type AlertSettings = {
-  readonly receivers: ReadonlyMap<string, Way>
-  readonly rules: readonly Rule[]
-  readonly targets: Targets
-  /** What is allowed, and hardly meant. */
-  readonly remarks: readonly string[]
-}
+export type AlertSettings = ReturnType<typeof parseAlertFile>
 
 export const shortestAfterMs = 60_000
 const longestAfterMs = 7 * 24 * 3_600_000
@@ -48,9 +42,7 @@ const duration = (leastMs: number, words: string) =>
     context.addIssue(`must be ${words}, not "${value.slice(0, 40)}"`)
     return z.NEVER
   })
-/** One, or a list. */
-const names = z.preprocess(
-  (value) => (typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value),
+const names = oneOrMore(
   z.array(z.string().min(1, 'is empty'), 'must be a name, or a list of names').min(1, 'is empty'),
 )
 const secret = z.string().regex(/^(?:env:[A-Za-z_]\w*|file:\S.*)$/, {
@@ -86,17 +78,9 @@ const fileSettings = z.strictObject(
 )
 type FileSettings = z.output<typeof fileSettings>
 
-const knownAt = ([first, second]: readonly (string | number)[]): readonly string[] =>
-  Object.keys(
-    (second === undefined
-      ? fileSettings
-      : first === 'rules'
-        ? ruleOfFile
-        : first === 'targets'
-          ? target
-          : receiver
-    ).shape,
-  )
+const parts = { receivers: receiver, rules: ruleOfFile, targets: target }
+const knownAt = ([part, inside]: readonly (string | number)[]): readonly string[] =>
+  Object.keys((inside === undefined ? fileSettings : parts[part as keyof typeof parts]).shape)
 
 /** By the word for it: one kind, or a group of them. */
 export type Kinds = Readonly<Record<string, readonly string[]>>
@@ -124,7 +108,7 @@ export function parseAlertFile(
     streams: knownStreams,
     ...given
   }: Surroundings & { readonly kinds: Kinds; readonly onSecretFile?: (path: string) => void },
-): AlertSettings {
+) {
   const read = parseYamlFile(file, bytes, { schema: fileSettings, knownAt })
   const { receivers = {}, rules = [], targets = {} } = read.value ?? {}
   const ways = new Map<string, Way>()
@@ -161,12 +145,16 @@ export function parseAlertFile(
     else if (!knownStreams.includes(stream))
       read.complain(['targets', stream], `is ${notKnown('stream', stream, knownStreams)}`)
   read.finish()
-  const meant = rules.map((one, index) => ({
-    ...ruleOf(one, known),
-    streams: placed[index]?.streams ?? null,
-    sources: placed[index]?.sources ?? null,
-  }))
-  return { receivers: ways, rules: meant, targets: targets as Targets, remarks: remarksOn(file, read, meant) }
+  const meant = rules.map(
+    (one, index): Rule => ({
+      ...ruleOf(one, known),
+      streams: placed[index]?.streams ?? null,
+      sources: placed[index]?.sources ?? null,
+    }),
+  )
+  // What is allowed, and hardly meant.
+  const remarks = remarksOn(file, read, meant)
+  return { receivers: ways, rules: meant, targets: targets as Targets, remarks }
 }
 
 export const ruleOf = (

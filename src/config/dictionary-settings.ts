@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import type { Mask } from '../streams/dictionary.ts'
 import { parseDuration } from '../util/text.ts'
-import { isZoneOfTimes, keyFieldsIn, readAs, shortestHistoryMs } from './parsers.ts'
+import { isZoneOfTimes, keyFieldsIn, oneOrMore, readAs, shortestHistoryMs } from './parsers.ts'
 
 const words = (most: number) =>
   z
@@ -20,11 +20,7 @@ const yesOrNo = z
   .transform((value) => value === 'true')
   .meta({ type: 'boolean', enum: [true, false] })
 
-/** One name, or a list of them. */
-const names = z.preprocess(
-  (value) => (typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value),
-  z.array(words(500), 'must be names of fields').meta({ type: ['string', 'array'] }),
-)
+const names = oneOrMore(z.array(words(500), 'must be names of fields').meta({ type: ['string', 'array'] }))
 
 const wantsMask = 'must be hash, null, year, or first and a number of characters such as first 2'
 const mask = readAs(z.string(wantsMask), wantsMask, (value): Mask | undefined => {

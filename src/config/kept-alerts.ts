@@ -13,13 +13,7 @@ import { notKnown } from './yaml-file.ts'
 export type Texts = Readonly<Record<string, string>>
 /** `key`: `receiver:chat`, `rule:night`. */
 export type AlertEntry = { readonly key: string; readonly value: Texts }
-export type KeptSettings = {
-  readonly receivers: ReadonlyMap<string, Way>
-  /** By their names. */
-  readonly rules: ReadonlyMap<string, Rule>
-  /** What cannot be used, one line each. */
-  readonly problems: readonly string[]
-}
+export type KeptSettings = ReturnType<typeof settingsOf>
 /** `field`: the one that is wrong first; null: none alone. */
 type Judged = { readonly value: Texts } | { readonly problem: string; readonly field: string | null }
 
@@ -93,7 +87,7 @@ function settingsOf(
   entries: readonly AlertEntry[],
   wayFrom: (key: string, value: Texts) => Complaints & { readonly way: Way | undefined },
   kinds: Kinds,
-): KeptSettings {
+) {
   const [receivers, rules, problems] = [new Map<string, Way>(), new Map<string, Rule>(), [] as string[]]
   for (const { key, value } of entries) {
     const name = key.slice(key.indexOf(':') + 1)

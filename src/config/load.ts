@@ -88,9 +88,7 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
 }
 
 /** What is needed besides to find which streams are late. */
-export function loadStatusConfig(
-  environment: Environment,
-): MirrorConfig & Pick<Config, 'source' | 'streams' | 'trackingBaseUrl' | 'dynamic' | 'alertFile'> {
+export function loadStatusConfig(environment: Environment) {
   const reader = openReader(environment)
   const { catalogue, values, complain, finish } = reader
   const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
@@ -114,12 +112,7 @@ export function loadStatusConfig(
 }
 
 /** What is needed to make tables of what the upstream says about itself, where the upstream itself need not be configured. */
-export function loadDescriptionConfig(
-  environment: Environment,
-): Pick<
-  Config,
-  'source' | 'contract' | 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'dictionary'
-> {
+export function loadDescriptionConfig(environment: Environment) {
   const reader = openReader(environment)
   const { CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA } = upstreamVariables
   const config = {
@@ -197,8 +190,9 @@ export function loadConfig(environment: Environment): Config {
       'WEBHOOK_REQUIRE_SIGNATURE is true, and no secret to sign with was agreed on: set WEBHOOK_SIGNING_SECRET to the one that you gave the upstream, or PUBLIC_URL, with which the worker subscribes itself',
     )
   const trackingAuthUrl = upstream.trackingAuthUrl ?? upstream.authUrl
-  const given = { httpsProxy, httpProxy, allProxy, noProxy }
-  const proxies = proxiesFrom(given, addressesOf({ ...upstream, ...worker, trackingAuthUrl }), complain)
+  const trackingSubjectId = upstream.trackingSubjectId ?? upstream.subjectId
+  const asked = addressesOf({ ...upstream, ...worker, trackingAuthUrl, trackingSubjectId })
+  const proxies = proxiesFrom({ httpsProxy, httpProxy, allProxy, noProxy }, asked, complain)
   const mirror = values(mirrorVariables)
   const { allowPlaintext } = mirror
   const dynamic = openDynamicSettings(environment, reader)
@@ -208,7 +202,7 @@ export function loadConfig(environment: Environment): Config {
     added,
     proxies,
     trackingAuthUrl,
-    trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
+    trackingSubjectId,
     ...worker,
     webhookSecret,
     dynamic,

@@ -37,6 +37,13 @@ export const listed = (value: string): readonly string[] =>
     .map((part) => part.trim())
     .filter(Boolean)
 
+/** In a file: one name, or a list of them. */
+export const oneOrMore = <Schema extends z.ZodType>(list: Schema) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value),
+    list,
+  )
+
 export const secretText = (least: number) => ({
   form: `${least} characters or more`,
   secret: true as const,

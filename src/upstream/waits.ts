@@ -3,8 +3,6 @@
 import type { ServiceName } from '../streams/catalog.ts'
 import type { RequestDone, RetryPlanned, UpstreamObserver } from './http/transport.ts'
 
-export type Waits = ReturnType<typeof openWaits>
-
 export function openWaits(observer: UpstreamObserver = {}, now: () => number = Date.now) {
   const waits = new Map<ServiceName, { readonly what: string; readonly until: Date }>()
   return {

@@ -3,7 +3,6 @@
 import { untilAborted } from './waiting.ts'
 
 export type Room = ReturnType<typeof openRoom>
-export type Place = Awaited<ReturnType<Room['take']>>
 
 /** For the JSON of answers that are not written yet, which takes a few times as much as rows: about twelve pages of 1,000 long records. */
 const mostBytes = 20 * 1024 * 1024

@@ -59,8 +59,6 @@ export const systemClock: Clock = {
 }
 
 // A gate for two classes of work: what people wait for goes first, and the rest waits meanwhile, though never for long.
-export type PriorityGate = ReturnType<typeof openPriorityGate>
-
 export function openPriorityGate({ longestMs }: { readonly longestMs: number }) {
   let underWay = 0
   let free = Promise.withResolvers<void>()

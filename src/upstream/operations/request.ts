@@ -16,14 +16,10 @@ export type AnyRequest = {
   readonly body?: unknown
 }
 
-export type PreparedRequest = {
-  /** Path and query, to be appended to the base URL. */
-  readonly target: string
-  readonly contentType: string | null
-  readonly body: string | null
-}
+export type PreparedRequest = ReturnType<typeof prepareRequest>
 
-export function prepareRequest(operation: Operation, request: AnyRequest): PreparedRequest {
+/** `target`: path and query, to be appended to the base URL. */
+export function prepareRequest(operation: Operation, request: AnyRequest) {
   const query = queryText(operation, request.query ?? {})
   const target = `${pathText(operation, request.path ?? {})}${query === '' ? '' : `?${query}`}`
   switch (operation.body) {
