@@ -42,7 +42,12 @@ export function openDictionary(environment: () => Environment, reader: Reader) {
   const { catalogue, values, complain } = reader
   const { dictionaryFile: file } = values({ DICTIONARY: mirrorVariables.DICTIONARY })
   const read = (from = openReader(environment())) =>
-    readDictionary(file, fromVariables(environment(), from), catalogue)
+    parseDictionary(
+      file ?? '',
+      file === null ? Buffer.from('') : readYamlFile(file),
+      fromVariables(environment(), from),
+      catalogue,
+    )
   const stampNow = () => {
     const { HISTORY, TRACKER_HISTORY } = environment()
     return JSON.stringify([stampOf(file), HISTORY, TRACKER_HISTORY])
@@ -120,10 +125,6 @@ function fromVariables(environment: Environment, { catalogue, perStream, values 
     ]),
   }
 }
-
-/** Null: there is no file, and what the variables say is all. */
-const readDictionary = (file: string | null, variables: FromVariables, catalogue: Catalogue): Dictionary =>
-  parseDictionary(file ?? '', file === null ? Buffer.from('') : readYamlFile(file), variables, catalogue)
 
 export function parseDictionary(
   file: string,

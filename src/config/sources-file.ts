@@ -134,11 +134,9 @@ function expectKeys(
 
 const secretForm = /^(?:env:[A-Za-z_]\w*|file:\S.*)$/
 
-type Mistake = { readonly path: Parameters<File['complain']>[0]; readonly problem: string }
-
 /** A mistake in the defaults is that of every source that goes by them: it is told once. */
 function expectSources(parsed: File, environment: Environment, sources: SourcesFile['sources']): void {
-  const mistakes: (Mistake & { readonly source: string })[] = []
+  const mistakes: { source: string; path: Parameters<File['complain']>[0]; problem: string }[] = []
   for (const [source, { settings }] of sources) {
     const complain: File['complain'] = (path, problem) => mistakes.push({ source, path, problem })
     expectSource({ ...parsed, complain }, environment, source, settings)

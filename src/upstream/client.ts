@@ -34,7 +34,7 @@ import {
   type Transport,
   type UpstreamObserver,
 } from './http/transport.ts'
-import { type AnyRequest, type PreparedRequest, prepareRequest } from './operations/request.ts'
+import { type AnyRequest, prepareRequest } from './operations/request.ts'
 import { type Operation, operationNamed } from './operations/table.ts'
 import { withoutPrivate } from './private-answer.ts'
 
@@ -239,30 +239,21 @@ type Parts = {
   readonly privateAnswers: PrivateAnswers
 }
 
-type Asked = {
-  readonly operation: Operation
-  readonly prepared: PreparedRequest
-  readonly allowance: SignInAllowance
-  readonly mostBytes: number | undefined
-  readonly largestBytes?: number
-  readonly lowPriority: boolean
-  wasRejected: boolean
-  wasChecked: boolean
-}
+type Asked = ReturnType<typeof prepare> & { readonly largestBytes?: number }
 
 function prepare(
   service: ServiceName,
   given: Operation | string,
   request: AnyRequest,
   { mostBytes, lowPriority = false }: HowToCall = {},
-): Asked {
+) {
   const operation = typeof given === 'string' ? operationNamed(given) : given
   if (operation.service !== service)
     throw new Error(
       `${operation.name} is an operation of the ${operation.service} service, not of ${service}`,
     )
   const prepared = prepareRequest(operation, request)
-  const allowance = { left: 2 }
+  const allowance: SignInAllowance = { left: 2 }
   return { operation, prepared, allowance, mostBytes, lowPriority, wasRejected: false, wasChecked: false }
 }
 

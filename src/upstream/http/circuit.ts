@@ -130,12 +130,7 @@ function openHost(host: string, { clock, shared }: Options) {
   }
 }
 
-type Place = {
-  readonly clock: Clock
-  readonly policy?: BackoffPolicy
-  readonly host: string
-  readonly longestMs: number
-}
+type Place = Omit<Options, 'shared'> & { readonly host: string; readonly longestMs: number }
 
 function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit, host, longestMs }: Place) {
   const reportAnswered = openReport(known, asker)

@@ -16,8 +16,6 @@ export type AnyRequest = {
   readonly body?: unknown
 }
 
-export type PreparedRequest = ReturnType<typeof prepareRequest>
-
 /** `target`: path and query, to be appended to the base URL. */
 export function prepareRequest(operation: Operation, request: AnyRequest) {
   const query = queryText(operation, request.query ?? {})
