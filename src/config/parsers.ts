@@ -18,6 +18,7 @@ export const text = z.string()
 export const orNull = <Schema extends z.ZodType>(schema: Schema) =>
   schema.optional().transform((value) => value ?? null)
 export const optionalText = orNull(text)
+
 /** `read` returns undefined for what cannot be used; `problem` says what would be right. */
 export const readAs = <Said, Value>(
   schema: z.ZodType<Said>,
@@ -30,6 +31,7 @@ export const readAs = <Said, Value>(
     context.addIssue(problem)
     return z.NEVER
   })
+
 /** The parts of a list, which may be empty. */
 export const listed = (value: string): readonly string[] =>
   value
