@@ -1,9 +1,9 @@
 // What the file of sources can say: the JSON Schema for editors.
 
 import { z } from 'zod'
-import { sourceVariables } from '../../src/config/source-variables.ts'
 import { fileSettings } from '../../src/config/sources-yaml.ts'
 import { streamVariables } from '../../src/config/stream-variables.ts'
+import { sourceVariables } from '../../src/config/variables.ts'
 
 const value = { type: ['string', 'number', 'boolean', 'array'] }
 const settings = () => ({

@@ -3,15 +3,14 @@
 
 import { z } from 'zod'
 import { keepSecret } from '../log.ts'
-import { sourceIn } from '../streams/names.ts'
+import { environmentSource, keyIn, sourceIn } from '../streams/names.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import type { Proxies } from '../util/proxies.ts'
 import { parseDuration } from '../util/text.ts'
-import { placedIn, placeIn } from './alert-places.ts'
 import { receiverSchema, type Way, wayOf } from './alert-receivers.ts'
 import { type Environment, readSecretFile } from './environment.ts'
-import { quietHours } from './parsers.ts'
-import { readKnownSources } from './sources-yaml.ts'
+import { oneOrMore, quietHours } from './parsers.ts'
+import { type KnownSource, readKnownSources } from './sources-yaml.ts'
 import { type Time, times } from './stream-variables.ts'
 import { FileError, notKnown, parseYamlFile, readYamlFile, stampOf, type YamlFile } from './yaml-file.ts'
 
@@ -31,13 +30,7 @@ export type Rule = {
 }
 /** In milliseconds, by stream. */
 export type Targets = Readonly<Record<string, Readonly<Partial<Record<Time, number>>>>>
-export type AlertSettings = {
-  readonly receivers: ReadonlyMap<string, Way>
-  readonly rules: readonly Rule[]
-  readonly targets: Targets
-  /** What is allowed, and hardly meant. */
-  readonly remarks: readonly string[]
-}
+export type AlertSettings = ReturnType<typeof parseAlertFile>
 
 export const shortestAfterMs = 60_000
 const longestAfterMs = 7 * 24 * 3_600_000
@@ -49,9 +42,7 @@ const duration = (leastMs: number, words: string) =>
     context.addIssue(`must be ${words}, not "${value.slice(0, 40)}"`)
     return z.NEVER
   })
-/** One, or a list. */
-const names = z.preprocess(
-  (value) => (typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value),
+const names = oneOrMore(
   z.array(z.string().min(1, 'is empty'), 'must be a name, or a list of names').min(1, 'is empty'),
 )
 const secret = z.string().regex(/^(?:env:[A-Za-z_]\w*|file:\S.*)$/, {
@@ -87,17 +78,9 @@ const fileSettings = z.strictObject(
 )
 type FileSettings = z.output<typeof fileSettings>
 
-const knownAt = ([first, second]: readonly (string | number)[]): readonly string[] =>
-  Object.keys(
-    (second === undefined
-      ? fileSettings
-      : first === 'rules'
-        ? ruleOfFile
-        : first === 'targets'
-          ? target
-          : receiver
-    ).shape,
-  )
+const parts = { receivers: receiver, rules: ruleOfFile, targets: target }
+const knownAt = ([part, inside]: readonly (string | number)[]): readonly string[] =>
+  Object.keys((inside === undefined ? fileSettings : parts[part as keyof typeof parts]).shape)
 
 /** By the word for it: one kind, or a group of them. */
 export type Kinds = Readonly<Record<string, readonly string[]>>
@@ -125,7 +108,7 @@ export function parseAlertFile(
     streams: knownStreams,
     ...given
   }: Surroundings & { readonly kinds: Kinds; readonly onSecretFile?: (path: string) => void },
-): AlertSettings {
+) {
   const read = parseYamlFile(file, bytes, { schema: fileSettings, knownAt })
   const { receivers = {}, rules = [], targets = {} } = read.value ?? {}
   const ways = new Map<string, Way>()
@@ -135,7 +118,10 @@ export function parseAlertFile(
     if (!isNameOfReceiver(name))
       complain(null, `must be a name of letters and digits, and none of ${reservedNames.join(', ')}`)
     const { environment, onSecretFile } = given
-    const secretOf = environment && openSecrets({ environment, complain, onSecretFile })
+    const secretOf =
+      environment &&
+      ((setting: string, place: string) =>
+        secretAt(place, environment, (problem) => complain(setting, problem), onSecretFile))
     const way = wayOf(one, { ...given, complain, secretOf })
     if (way) ways.set(name, way)
   }
@@ -159,12 +145,16 @@ export function parseAlertFile(
     else if (!knownStreams.includes(stream))
       read.complain(['targets', stream], `is ${notKnown('stream', stream, knownStreams)}`)
   read.finish()
-  const meant = rules.map((one, index) => ({
-    ...ruleOf(one, known),
-    streams: placed[index]?.streams ?? null,
-    sources: placed[index]?.sources ?? null,
-  }))
-  return { receivers: ways, rules: meant, targets: targets as Targets, remarks: remarksOn(file, read, meant) }
+  const meant = rules.map(
+    (one, index): Rule => ({
+      ...ruleOf(one, known),
+      streams: placed[index]?.streams ?? null,
+      sources: placed[index]?.sources ?? null,
+    }),
+  )
+  // What is allowed, and hardly meant.
+  const remarks = remarksOn(file, read, meant)
+  return { receivers: ways, rules: meant, targets: targets as Targets, remarks }
 }
 
 export const ruleOf = (
@@ -176,45 +166,86 @@ export const ruleOf = (
   kinds: kinds?.flatMap((word) => known[word] ?? []) ?? null,
 })
 
-/** What is found is cut from all output from now on (P9). */
-const openSecrets =
-  ({
-    environment,
-    complain,
-    onSecretFile,
-  }: {
-    readonly environment: Environment
-    readonly complain: (setting: string, problem: string) => void
-    readonly onSecretFile: ((path: string) => void) | undefined
-  }) =>
-  (setting: string, place: string): string | null => {
-    const [kind, name] = [place.slice(0, place.indexOf(':')), place.slice(place.indexOf(':') + 1)]
-    if (kind === 'file') onSecretFile?.(name)
-    try {
-      const value = (kind === 'env' ? environment[name]?.trim() : readSecretFile(name)) || null
-      if (value === null)
-        complain(
-          setting,
-          kind === 'env' ? `names ${name}, which is not set` : `names ${name}, which is empty`,
-        )
-      else keepSecret(value)
-      return value
-    } catch (cause) {
-      complain(
-        setting,
-        `names ${name}, which cannot be read (${(cause as NodeJS.ErrnoException).code ?? messageOf(cause)})`,
-      )
-      return null
-    }
-  }
+type Names = readonly string[] | undefined
+type Placed = Pick<Rule, 'streams' | 'sources'> & {
+  /** What it names, and what there is. */
+  readonly words: readonly (readonly [
+    setting: string,
+    words: readonly string[],
+    allowed: readonly string[],
+    what: string,
+  ])[]
+}
 
-/** For the terminal: what `env:NAME` or `file:PATH` stands for. */
+/** With sources, a name without one is that of a stream in each of them. */
+const placeIn =
+  (sources: Names | null) =>
+  (name: string): readonly string[] =>
+    !sources || sourceIn(name) !== '' ? [name] : sources.map((source) => keyOf(source, name))
+
+const keyOf = (source: string, stream: string): string =>
+  keyIn(source === environmentSource ? '' : source, stream)
+
+/** Which streams and sources a rule is about. `known` is null: the file of sources cannot be read, and then rather too much is told. */
+function placedIn(
+  { streams, sources, tags }: { readonly streams?: Names; readonly sources?: Names; readonly tags?: Names },
+  streamsOfFirst: readonly string[],
+  known: ReadonlyMap<string, KnownSource> | null,
+): Placed {
+  if (known === null)
+    return {
+      streams: sources || tags ? null : (streams ?? null),
+      sources: tags ? null : (sources ?? null),
+      words: [],
+    }
+  const streamsOf = (source: string) =>
+    source === environmentSource ? streamsOfFirst : (known.get(source)?.streams ?? [])
+  const keysOf = (source: string) => streamsOf(source).map((name) => keyOf(source, name))
+  const names = [environmentSource, ...known.keys()]
+  const tagged = [...known].flatMap(([name, one]) =>
+    one.tags.some((tag) => tags?.includes(tag)) ? name : [],
+  )
+  const meant = sources || tags ? [...new Set([...(sources ?? []), ...tagged])] : null
+  const inEach = new Set(meant?.flatMap(streamsOf))
+  const allowed = meant === null ? names.flatMap(keysOf) : [...inEach, ...meant.flatMap(keysOf)]
+  return {
+    streams: streams?.flatMap(placeIn(meant)) ?? null,
+    sources: meant,
+    words: [
+      ['streams', streams ?? [], allowed, 'stream'],
+      ['sources', sources ?? [], names, 'source'],
+      ['tags', tags ?? [], [...known.values()].flatMap((one) => one.tags), 'tag'],
+    ],
+  }
+}
+
+/** What `env:NAME` or `file:PATH` stands for; null: it cannot be had, which was told. It is cut from all output from now on (P9). */
+function secretAt(
+  place: string,
+  environment: Environment,
+  complain: (problem: string) => void,
+  onSecretFile: (path: string) => void = () => {},
+): string | null {
+  const [kind, name] = [place.slice(0, place.indexOf(':')), place.slice(place.indexOf(':') + 1)]
+  if (kind === 'file') onSecretFile(name)
+  try {
+    const value = (kind === 'env' ? environment[name]?.trim() : readSecretFile(name)) || null
+    if (value === null) complain(`names ${name}, which is ${kind === 'env' ? 'not set' : 'empty'}`)
+    else keepSecret(value)
+    return value
+  } catch (cause) {
+    const why = (cause as NodeJS.ErrnoException).code ?? messageOf(cause)
+    complain(`names ${name}, which cannot be read (${why})`)
+    return null
+  }
+}
+
+/** For the terminal. */
 export function readSecretPlace(environment: Environment, option: string, place: string): string {
-  const problems: string[] = []
-  const complain = (_setting: string, problem: string) => problems.push(problem)
   if (!secret.safeParse(place).success)
     throw new UsageError(`${option} takes env:NAME or file:PATH: a secret does not stand in a command.`)
-  const value = openSecrets({ environment, complain, onSecretFile: undefined })(option, place)
+  const problems: string[] = []
+  const value = secretAt(place, environment, (problem) => problems.push(problem))
   if (value === null) throw new UsageError(`${option} ${problems.join(' ')}.`)
   return value
 }

@@ -1,8 +1,8 @@
 // Receivers of alerts: what can be said of one, wherever it is said, and the way to it that follows. Where its secrets are is handed in.
 
 import { z } from 'zod'
-import { isPrivateHost } from '../util/private-hosts.ts'
-import { type Proxies, proxyOf } from '../util/proxies.ts'
+import { isPrivateHost, type Proxies, proxyOf } from '../util/proxies.ts'
+import { decodedUri } from '../util/text.ts'
 
 export const alertFormats = ['slack', 'teams', 'pagerduty', 'json'] as const
 export type AlertFormat = (typeof alertFormats)[number]
@@ -112,8 +112,9 @@ function mailOf(smtp: string, settings: ReceiverSettings, given: Given): Way | u
     complain(null, 'has a password and no user: write smtp://user@host', 'smtp')
   if (user !== null && password === undefined) complain(null, 'needs password', 'password')
   if (secretOf === null) return undefined
-  const name = user === null ? null : decoded(user)
-  if (name === undefined) return void complain('smtp', 'has a user with a % that begins no sign: write %25')
+  const name = user && decodedUri(user)
+  if (user && name === null)
+    return void complain('smtp', 'has a user with a % that begins no sign: write %25')
   const secretText = password === undefined ? null : secretOf('password', password)
   if (from === undefined || to === undefined || (password !== undefined && secretText === null))
     return undefined
@@ -124,13 +125,5 @@ function mailOf(smtp: string, settings: ReceiverSettings, given: Given): Way | u
       ...{ host, port: Number(port ?? usual), isTls, mayBePlain, from, to, password: secretText },
       user: name,
     },
-  }
-}
-
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
   }
 }

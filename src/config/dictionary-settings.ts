@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import type { Mask } from '../streams/dictionary.ts'
 import { parseDuration } from '../util/text.ts'
-import { isZoneOfTimes, keyFieldsIn, shortestHistoryMs } from './parsers.ts'
+import { isZoneOfTimes, keyFieldsIn, oneOrMore, readAs, shortestHistoryMs } from './parsers.ts'
 
 const words = (most: number) =>
   z
@@ -20,34 +20,25 @@ const yesOrNo = z
   .transform((value) => value === 'true')
   .meta({ type: 'boolean', enum: [true, false] })
 
-/** One name, or a list of them. */
-const names = z.preprocess(
-  (value) => (typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value),
-  z.array(words(500), 'must be names of fields').meta({ type: ['string', 'array'] }),
-)
+const names = oneOrMore(z.array(words(500), 'must be names of fields').meta({ type: ['string', 'array'] }))
 
-const mask = z
-  .string('must be hash, null, year, or first and a number of characters such as first 2')
-  .transform((value, context): Mask => {
-    const [, kind, characters] = /^(?:(hash|null|year)|first ([1-9]\d{0,3}))$/.exec(value) ?? []
-    if (characters !== undefined) return { kind: 'first', characters: Number(characters) }
-    if (kind === 'hash' || kind === 'null' || kind === 'year') return { kind }
-    context.addIssue('must be hash, null, year, or first and a number of characters such as first 2')
-    return z.NEVER
-  })
-  .meta({ type: ['string', 'null'], pattern: '^(hash|null|year|first [1-9][0-9]{0,3})$' })
+const wantsMask = 'must be hash, null, year, or first and a number of characters such as first 2'
+const mask = readAs(z.string(wantsMask), wantsMask, (value): Mask | undefined => {
+  const [, kind, characters] = /^(?:(hash|null|year)|first ([1-9]\d{0,3}))$/.exec(value) ?? []
+  if (characters !== undefined) return { kind: 'first', characters: Number(characters) }
+  return kind === 'hash' || kind === 'null' || kind === 'year' ? { kind } : undefined
+}).meta({ type: ['string', 'null'], pattern: '^(hash|null|year|first [1-9][0-9]{0,3})$' })
 
-const history = z
-  .string('must be true, off, or a time')
-  .transform((value, context): number => {
+const history = readAs(
+  z.string('must be true, off, or a time'),
+  'must be true, off, or a time of a day or more such as 365d',
+  (value) => {
     if (value === 'true') return Number.POSITIVE_INFINITY
     if (value === 'off' || value === 'false') return 0
     const keptMs = parseDuration(value)
-    if (keptMs !== null && keptMs >= shortestHistoryMs) return keptMs
-    context.addIssue('must be true, off, or a time of a day or more such as 365d')
-    return z.NEVER
-  })
-  .meta({ type: ['string', 'boolean'] })
+    return keptMs !== null && keptMs >= shortestHistoryMs ? keptMs : undefined
+  },
+).meta({ type: ['string', 'boolean'] })
 
 export const fieldSettings = z.strictObject(
   {

@@ -1,18 +1,130 @@
-// The file that says what the data means: YAML in, a `Dictionary` out. The tables of what can be said are also the JSON Schema for editors.
+// The file that says what the data means: YAML in, a `Dictionary` out. Which stream can have which setting, and which fields have to land
+// as they are.
 
-import { type Catalogue, relatedStreams } from '../streams/catalog.ts'
-import type { Dictionary } from '../streams/dictionary.ts'
-import { type FromVariables, meaningIn } from './dictionary-rules.ts'
-import { fieldSettings, fileSettings, streamSettings } from './dictionary-settings.ts'
-import { notKnown, parseYamlFile, readYamlFile } from './yaml-file.ts'
+import { type Catalogue, type MirroredStream, relatedStreams } from '../streams/catalog.ts'
+import {
+  type Dictionary,
+  type FieldMeaning,
+  foldField,
+  nothingSaid,
+  nothingSaidOfField,
+  type StreamMeaning,
+} from '../streams/dictionary.ts'
+import { keyParts } from '../streams/record.ts'
+import {
+  type FieldSettings,
+  fieldSettings,
+  fileSettings,
+  type StreamSettings,
+  streamSettings,
+} from './dictionary-settings.ts'
+import { type Environment, readVariable } from './environment.ts'
+import { mirrorVariables } from './mirror-variables.ts'
+import { keyFieldsIn } from './parsers.ts'
+import { openReader, type Reader } from './reader.ts'
+import { upstreamVariables } from './upstream-variables.ts'
+import { FileError, notKnown, parseYamlFile, readYamlFile, stampOf } from './yaml-file.ts'
 
-/** Null: there is no file, and what the variables say is all. */
-export const readDictionary = (
-  file: string | null,
-  variables: FromVariables,
-  catalogue: Catalogue,
-): Dictionary =>
-  parseDictionary(file ?? '', file === null ? Buffer.from('') : readYamlFile(file), variables, catalogue)
+/** What is said of single streams and fields without the file. */
+type FromVariables = {
+  readonly chosen: Dictionary
+  /** How long histories are kept of which nobody says anything else, by the name of the stream. */
+  readonly usualHistories: ReadonlyMap<string, number>
+}
+export const noVariables: FromVariables = { chosen: new Map(), usualHistories: new Map() }
+
+// The dictionary that holds: what the file says with what the variables of single streams and fields say. The file may change while the
+// program runs; one with mistakes changes nothing.
+export type DictionaryInUse = ReturnType<typeof openDictionary>
+
+/** Complains of the mistakes of the file. How long histories are kept may change in the environment, too. */
+export function openDictionary(environment: () => Environment, reader: Reader) {
+  const { catalogue, values, complain } = reader
+  const { dictionaryFile: file } = values({ DICTIONARY: mirrorVariables.DICTIONARY })
+  const read = (from = openReader(environment())) =>
+    parseDictionary(
+      file ?? '',
+      file === null ? Buffer.from('') : readYamlFile(file),
+      fromVariables(environment(), from),
+      catalogue,
+    )
+  const stampNow = () => {
+    const { HISTORY, TRACKER_HISTORY } = environment()
+    return JSON.stringify([stampOf(file), HISTORY, TRACKER_HISTORY])
+  }
+  let seen = stampNow()
+  let held: Dictionary = new Map()
+  let problem: string | null = null
+  try {
+    held = read(reader)
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error
+    for (const line of error.message.split('\n')) complain(line)
+  }
+  return {
+    file,
+    now: () => held,
+    /** Reads the file again if it, or the environment, changed since it was last looked at; null: they did not. A problem: it has mistakes, and what held before holds. */
+    look() {
+      const stamp = stampNow()
+      if (stamp === seen) return null
+      seen = stamp
+      try {
+        held = read()
+        problem = null
+      } catch (error) {
+        if (!(error instanceof FileError)) throw error
+        problem = error.message
+      }
+      return { problem }
+    },
+    /** What the last look found. */
+    problem: () => problem,
+  }
+}
+
+/** What is said of single streams and fields without a file. */
+function fromVariables(environment: Environment, { catalogue, perStream, values }: Reader): FromVariables {
+  const [{ FIELD_TIMEZONES }, { HISTORY, TRACKER_HISTORY }] = [mirrorVariables, upstreamVariables]
+  const { fieldTimezones, ...kept } = values({ FIELD_TIMEZONES, HISTORY, TRACKER_HISTORY })
+  const trackerMs = kept.trackerHistoryMs ?? 0
+  const isTrackerChosen = readVariable(environment, 'TRACKER_HISTORY', []) !== undefined
+  const { all, ...named }: Readonly<Record<string, number>> = {
+    ...(isTrackerChosen && { tracker_object: trackerMs }),
+    ...kept.histories,
+  }
+  const [keys, versions, volatile] = [perStream('KEY'), perStream('VERSION'), perStream('VOLATILE')]
+  const names = [keys, versions, volatile, fieldTimezones ?? {}, named].flatMap((one) => Object.keys(one))
+  const chosen = [...new Set(names)].map((name): [string, StreamMeaning] => [
+    name,
+    {
+      ...nothingSaid,
+      key: keys[name] ?? null,
+      version: versions[name] ?? null,
+      volatile: volatile[name] ?? null,
+      historyMs: named[name] ?? null,
+      fields: new Map(
+        Object.entries(fieldTimezones?.[name] ?? {}).map(([field, timezone]) => [
+          foldField(field),
+          { ...nothingSaidOfField, name: field, timezone },
+        ]),
+      ),
+    },
+  ])
+  // Vehicles move all the time: how long their history is kept is a setting of its own. Files do not change, and are large.
+  const others = [
+    ...catalogue.filter(({ name }) => name !== 'tracker_object'),
+    ...relatedStreams.filter(({ bulkField }) => !bulkField),
+  ]
+  const unnamed = all === undefined ? [] : others
+  return {
+    chosen: new Map(chosen),
+    usualHistories: new Map([
+      ...unnamed.map(({ name }) => [name, all ?? 0] as const),
+      ['tracker_object', trackerMs] as const,
+    ]),
+  }
+}
 
 export function parseDictionary(
   file: string,
@@ -34,3 +146,141 @@ export function parseDictionary(
   finish()
   return dictionary
 }
+
+type Context = {
+  readonly streams: readonly MirroredStream[]
+  readonly complain: (path: readonly string[], problem: string) => void
+  readonly lineAt: (path: readonly string[]) => number
+}
+
+function meaningIn(
+  file: Readonly<Record<string, StreamSettings>>,
+  { chosen, usualHistories }: FromVariables,
+  { streams, complain, lineAt }: Context,
+): Dictionary {
+  const names = new Set([...Object.keys(file), ...chosen.keys(), ...usualHistories.keys()])
+  return new Map(
+    [...names].flatMap((name) => {
+      const stream = streams.find((one) => one.name === name)
+      if (!stream) return []
+      const within: Context = {
+        streams,
+        complain: (path, problem) => complain([name, ...path], problem),
+        lineAt: (path) => lineAt([name, ...path]),
+      }
+      const variables = chosen.get(name) ?? nothingSaid
+      const meaning = streamMeaning(stream, file[name] ?? {}, variables, within)
+      const historyMs = meaning.historyMs ?? usualHistories.get(name) ?? null
+      return [[name, { ...meaning, historyMs }] as const]
+    }),
+  )
+}
+
+function streamMeaning(
+  stream: MirroredStream,
+  settings: StreamSettings,
+  variables: StreamMeaning,
+  context: Context,
+): StreamMeaning {
+  const { complain } = context
+  const isByVersion = stream.kind === 'changes' || ('isAdded' in stream && stream.isAdded)
+  for (const setting of ['version', 'volatile'] as const)
+    if (settings[setting] !== undefined && !isByVersion)
+      complain([setting], 'cannot be set: the stream is not read by row version')
+  if (settings.key !== undefined && stream.kind === 'changes' && !stream.isAdded)
+    complain(['key'], `cannot be set: it is always ${stream.keyFields.join(', ')}`)
+  const { label = null, description = null } = settings
+  const own = ownMeaning(settings)
+  const either = <Value>(setting: string, value: Value | null, other: Value | null): Value | null => {
+    if (value !== null && other !== null && String(value) !== String(other))
+      complain([setting], `differs from ${variableFor(setting, stream)}: remove one of them`)
+    return value ?? other
+  }
+  const meaning: StreamMeaning = {
+    ...{ label, description },
+    key: either('key', own.key, variables.key),
+    version: either('version', own.version, variables.version),
+    volatile: either('volatile', own.volatile, variables.volatile),
+    historyMs: either('history', own.historyMs, variables.historyMs),
+    fields: fieldMeanings(settings.fields ?? {}, variables.fields, context),
+  }
+  for (const field of meaning.fields.values()) {
+    const doing = field.omit ? 'omit' : field.mask === null ? null : 'mask'
+    const need = doing && whyNeeded(stream, meaning, field)
+    if (doing && need) complain(['fields', field.name, doing], `cannot be set: the field ${need}`)
+  }
+  return meaning
+}
+
+const ownMeaning = ({ key, version, volatile, history }: StreamSettings) => ({
+  key: key === undefined ? null : keyFieldsIn(key),
+  version: version ?? null,
+  volatile: volatile?.map((name) => name.toLowerCase()).filter((name) => name !== 'none') ?? null,
+  historyMs: history ?? null,
+})
+
+const variableFor = (setting: string, { name }: Pick<MirroredStream, 'name'>): string =>
+  setting === 'history' ? 'HISTORY or TRACKER_HISTORY' : `${setting.toUpperCase()}_${name.toUpperCase()}`
+
+/** Why the values of a field have to land as they are; null: nothing rests on them. */
+function whyNeeded(
+  stream: MirroredStream,
+  { key, version }: Pick<StreamMeaning, 'key' | 'version'>,
+  { name }: FieldMeaning,
+): string | null {
+  const isIn = (fields: readonly string[]) => fields.some((one) => foldField(one) === foldField(name))
+  const candidates = stream.keyFields.flatMap(keyParts)
+  if (isIn(key === null ? candidates : keyParts(key)))
+    return key === null && candidates.length > 1
+      ? 'may be the key: name the key with key'
+      : 'is, or is part of, the key'
+  if (isIn(version === null && stream.kind === 'changes' ? stream.versionFields : [version ?? '']))
+    return 'holds the row version'
+  if (stream.name === 'webhook_subscription') return 'is one by which the worker knows its own subscription'
+  if (isIn(['SysDeleted'])) return 'says whether the record is deleted'
+  const related = stream.name === 'assignment' && relatedStreams.find(({ group }) => isIn([group]))
+  if (related) return `holds the records of ${related.name}: set it for the fields of ${related.name}`
+  const isBytes =
+    stream.kind === 'related' &&
+    relatedStreams.some(({ group, bulkField }) => group === stream.group && isIn([bulkField ?? '']))
+  if (isBytes) return 'holds the bytes of files, which ATTACHMENT_DATA=false leaves out'
+  if (stream.kind === 'related' && stream.belongsTo === 'one' && isIn(['AssignmentId']))
+    return 'says which assignment the record belongs to'
+  return null
+}
+
+function fieldMeanings(
+  settings: Readonly<Record<string, FieldSettings>>,
+  variables: StreamMeaning['fields'],
+  { streams, complain, lineAt }: Context,
+): StreamMeaning['fields'] {
+  const meanings = new Map(variables)
+  const names = [...new Set(streams.map(({ name }) => name))]
+  for (const [name, field] of Object.entries(settings)) {
+    const folded = foldField(name)
+    const told = (setting: keyof FieldSettings, problem: string) =>
+      complain(['fields', name, setting], problem)
+    const other = meanings.get(folded)
+    if (other && other.line !== null)
+      complain(['fields', name], `is the same field as ${other.name}: remove one of them`)
+    if (other?.timezone && field.timezone && other.timezone !== field.timezone)
+      told('timezone', 'differs from FIELD_TIMEZONES: remove one of them')
+    if (field.refers_to !== undefined && !names.includes(field.refers_to))
+      told('refers_to', `names ${field.refers_to}, which is ${notKnown('stream', field.refers_to, names)}`)
+    const acts = field.omit && acting.find((setting) => field[setting] !== undefined)
+    if (acts) told(acts, 'has no effect on a field that is left out: remove it, or omit')
+    const { label = null, description = null, unit = null, index = null } = field
+    meanings.set(folded, {
+      ...{ name, label, description, unit, index },
+      values: field.values ? new Map(Object.entries(field.values)) : null,
+      refersTo: field.refers_to ?? null,
+      timezone: field.timezone ?? other?.timezone ?? null,
+      omit: field.omit ?? false,
+      mask: field.mask ?? null,
+      line: lineAt(['fields', name]),
+    })
+  }
+  return meanings
+}
+
+const acting = ['mask', 'values', 'timezone', 'index', 'refers_to'] as const

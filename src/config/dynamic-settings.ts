@@ -4,16 +4,15 @@
 import { ownValue } from '../json/json.ts'
 import type { Stream } from '../streams/catalog.ts'
 import type { Override } from '../streams/settings.ts'
-import { openDictionary } from './dictionary-in-use.ts'
+import { openDictionary } from './dictionary.ts'
 import { type Environment, readVariable, sourceOfEnvironment } from './environment.ts'
 import { everyMisspelt } from './misspelt.ts'
 import { byName, type Schedule, schedule } from './parsers.ts'
 import { openReader, type PerStream, type Reader, readOne } from './reader.ts'
-import { isOfSource } from './source-variables.ts'
 import { catalogueIn, type StreamVariable, variableOf, variablesOfStreams } from './stream-variables.ts'
 import { upstreamVariables } from './upstream-variables.ts'
 import type { Values, Variable } from './variable.ts'
-import { variables } from './variables.ts'
+import { isOfSource, variables } from './variables.ts'
 import { workerVariables } from './worker-variables.ts'
 
 const { LOOKBACK, PAGE_SIZE, LOAD_CONNECTIONS, LOOKUPS_PER_MINUTE, REQUESTS_PER_SECOND } = upstreamVariables
@@ -34,30 +33,22 @@ export type DynamicValues = Values<typeof dynamicVariables> & {
   /** What is said of single streams. */
   readonly ofStreams: OfStreams
 }
-export type DynamicSettings = {
-  /** As they are now: a run reads them when it begins. */
-  now(): DynamicValues
-  /** What is wrong with an override, in one line; null: nothing. */
-  problemOf(override: Override): string | null
-  /** Replaces the overrides that hold. Null: they are the same as before. One that cannot be used changes nothing. */
-  takeUp(
-    overrides: readonly Override[],
-  ): { readonly used: Overrides; readonly problems: readonly string[] } | null
-  /** The environment with the overrides that hold. */
-  environment(): Environment
-}
+export type DynamicSettings = ReturnType<typeof openDynamicSettings>
 type Overrides = Readonly<Record<string, string>>
 
 /** Complains of what the environment says. */
-export function openDynamicSettings(environment: Environment, reader: Reader): DynamicSettings {
+export function openDynamicSettings(environment: Environment, reader: Reader) {
   let seen: Overrides = {}
   let held = { environment, values: valuesIn(environment, reader) }
   const problemOf = (override: Override) => problemIn(environment, override)
   return {
+    /** As they are now: a run reads them when it begins. */
     now: () => held.values,
+    /** The environment with the overrides that hold. */
     environment: () => held.environment,
     problemOf,
-    takeUp(overrides) {
+    /** Replaces the overrides that hold. Null: they are the same as before. One that cannot be used changes nothing. */
+    takeUp(overrides: readonly Override[]) {
       const given = byName(overrides.map(({ name, value }) => [name, value]))
       if (JSON.stringify(given) === JSON.stringify(seen)) return null
       seen = given

@@ -80,9 +80,7 @@ export function originsOf(environment: Environment, dotEnv: Environment): (name:
 }
 
 /** An address may have its password in a variable of its own, where it is written as it is, without percent signs. */
-const passwords: Readonly<
-  Record<string, Readonly<Record<string, (url: string, password: string) => string>>>
-> = {
+const passwords: Readonly<Record<string, Readonly<Record<string, typeof withPassword>>>> = {
   DATABASE_URL: { DATABASE_PASSWORD: withPassword },
   REDIS_URL: { REDIS_PASSWORD: withPassword, REDIS_SENTINEL_PASSWORD: withSentinelPassword },
 }

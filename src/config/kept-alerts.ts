@@ -13,26 +13,11 @@ import { notKnown } from './yaml-file.ts'
 export type Texts = Readonly<Record<string, string>>
 /** `key`: `receiver:chat`, `rule:night`. */
 export type AlertEntry = { readonly key: string; readonly value: Texts }
-export type KeptSettings = {
-  readonly receivers: ReadonlyMap<string, Way>
-  /** By their names. */
-  readonly rules: ReadonlyMap<string, Rule>
-  /** What cannot be used, one line each. */
-  readonly problems: readonly string[]
-}
+export type KeptSettings = ReturnType<typeof settingsOf>
 /** `field`: the one that is wrong first; null: none alone. */
 type Judged = { readonly value: Texts } | { readonly problem: string; readonly field: string | null }
 
-export type KeptAlerts = {
-  /** Why no receiver can be kept; null: they can. */
-  readonly keepsNone: string | null
-  /** As they were taken up last. */
-  now(kinds: Kinds): KeptSettings
-  takeUp(entries: readonly AlertEntry[]): void
-  /** What is to be kept of what somebody says of a receiver, or what is wrong with it. `before`: what is kept of it now. */
-  receiver(name: string, said: Texts, before: Texts | null): Judged
-  rule(name: string, said: Texts, known: Known): Judged
-}
+export type KeptAlerts = ReturnType<typeof openKeptAlerts>
 export type Known = {
   readonly receivers: readonly string[]
   readonly kinds: Kinds
@@ -48,18 +33,25 @@ type Around = {
 
 const nothing: KeptSettings = { receivers: new Map(), rules: new Map(), problems: [] }
 
-export function openKeptAlerts({ secretsKey, ...around }: Around): KeptAlerts {
+export function openKeptAlerts({ secretsKey, ...around }: Around) {
   const seal = secretsKey === null ? null : openSeal(secretsKey)
   let [entries, seen, read]: [readonly AlertEntry[], string, KeptSettings | null] = [[], '[]', nothing]
   const wayFrom = (key: string, value: Texts) => readReceiver(key, value, { ...around, seal })
   return {
+    /** Why no receiver can be kept; null: they can. */
     keepsNone: seal === null ? noKey : null,
-    takeUp(given) {
+    takeUp(given: readonly AlertEntry[]) {
       const now = JSON.stringify(given)
       if (now !== seen) [entries, seen, read] = [given, now, null]
     },
-    now: (kinds) => (read ??= settingsOf(entries, wayFrom, kinds)),
-    receiver(name, { webhook, key, password, sealed: _, ...said }, before) {
+    /** As they were taken up last. */
+    now: (kinds: Kinds) => (read ??= settingsOf(entries, wayFrom, kinds)),
+    /** What is to be kept of what somebody says of a receiver, or what is wrong with it. `before`: what is kept of it now. */
+    receiver(
+      name: string,
+      { webhook, key, password, sealed: _, ...said }: Texts,
+      before: Texts | null,
+    ): Judged {
       if (!isNameOfReceiver(name)) return { problem: noName, field: 'target' }
       if (seal === null) return { problem: noKey, field: null }
       const id = `receiver:${name}`
@@ -73,7 +65,7 @@ export function openKeptAlerts({ secretsKey, ...around }: Around): KeptAlerts {
       const value = { ...said, ...(sealed !== undefined && { sealed }) }
       return judged(value, wayFrom(id, value))
     },
-    rule(name, said, known) {
+    rule(name: string, said: Texts, known: Known): Judged {
       if (!isNameOfReceiver(name)) return { problem: noName, field: 'target' }
       if (said.to === undefined) return { problem: noReceiverNamed, field: 'to' }
       return judged(said, readRule(`rule:${name}`, said, known))
@@ -95,7 +87,7 @@ function settingsOf(
   entries: readonly AlertEntry[],
   wayFrom: (key: string, value: Texts) => Complaints & { readonly way: Way | undefined },
   kinds: Kinds,
-): KeptSettings {
+) {
   const [receivers, rules, problems] = [new Map<string, Way>(), new Map<string, Rule>(), [] as string[]]
   for (const { key, value } of entries) {
     const name = key.slice(key.indexOf(':') + 1)

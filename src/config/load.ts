@@ -6,7 +6,7 @@ import type { AddedStream, Catalogue } from '../streams/catalog.ts'
 import { noProxies, type Proxies, proxyOf } from '../util/proxies.ts'
 import { type AlertFile, openAlertFile } from './alert-file.ts'
 import { trustAuthorities } from './authorities.ts'
-import { type DictionaryInUse, openDictionary } from './dictionary-in-use.ts'
+import { type DictionaryInUse, openDictionary } from './dictionary.ts'
 import { type DynamicSettings, openDynamicSettings, withoutDynamic } from './dynamic-settings.ts'
 import { type Environment, readVariable, sourceOfEnvironment, webhookMasterVariable } from './environment.ts'
 import { type KeptAlerts, openKeptAlerts } from './kept-alerts.ts'
@@ -18,7 +18,7 @@ import { addressesOf, refusePlaintext } from './plaintext.ts'
 import { openReader } from './reader.ts'
 import { openSecretFiles, type SecretFiles } from './secret-files.ts'
 import { readSettings, type SettingsOf } from './settings.ts'
-import { upstreamVariables } from './upstream-variables.ts'
+import { proxyVariables, upstreamVariables } from './upstream-variables.ts'
 import type { Values, Variable } from './variable.ts'
 import { workerVariables } from './worker-variables.ts'
 
@@ -28,7 +28,7 @@ export type MirrorConfig = Values<typeof mirrorVariables>
 const fixedUpstream = withoutDynamic(upstreamVariables)
 const fixedWorker = withoutDynamic(workerVariables)
 type UpstreamValues = Values<typeof fixedUpstream>
-type ProxySettings = Pick<UpstreamValues, 'httpsProxy' | 'httpProxy' | 'allProxy' | 'noProxy'>
+type ProxySettings = Values<typeof proxyVariables>
 type Completed = 'trackingAuthUrl' | 'trackingSubjectId'
 
 /** As the variables say, with what follows from several of them. */
@@ -88,9 +88,7 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
 }
 
 /** What is needed besides to find which streams are late. */
-export function loadStatusConfig(
-  environment: Environment,
-): MirrorConfig & Pick<Config, 'source' | 'streams' | 'trackingBaseUrl' | 'dynamic' | 'alertFile'> {
+export function loadStatusConfig(environment: Environment) {
   const reader = openReader(environment)
   const { catalogue, values, complain, finish } = reader
   const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
@@ -114,12 +112,7 @@ export function loadStatusConfig(
 }
 
 /** What is needed to make tables of what the upstream says about itself, where the upstream itself need not be configured. */
-export function loadDescriptionConfig(
-  environment: Environment,
-): Pick<
-  Config,
-  'source' | 'contract' | 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'dictionary'
-> {
+export function loadDescriptionConfig(environment: Environment) {
   const reader = openReader(environment)
   const { CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA } = upstreamVariables
   const config = {
@@ -153,10 +146,8 @@ function proxiesFrom(
 /** Before the rest is configured. */
 export function loadProxies(environment: Environment): Proxies {
   const { values, complain, finish } = openReader(environment)
-  const { HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY } = upstreamVariables
   const { ASSIGNMENT_BASE_URL: assignmentBaseUrl = '', AUTH_URL: authUrl = '' } = environment
-  const settings = values({ HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY })
-  const proxies = proxiesFrom(settings, addressesOf({ assignmentBaseUrl, authUrl }), complain)
+  const proxies = proxiesFrom(values(proxyVariables), addressesOf({ assignmentBaseUrl, authUrl }), complain)
   finish()
   return proxies
 }
@@ -199,8 +190,9 @@ export function loadConfig(environment: Environment): Config {
       'WEBHOOK_REQUIRE_SIGNATURE is true, and no secret to sign with was agreed on: set WEBHOOK_SIGNING_SECRET to the one that you gave the upstream, or PUBLIC_URL, with which the worker subscribes itself',
     )
   const trackingAuthUrl = upstream.trackingAuthUrl ?? upstream.authUrl
-  const given = { httpsProxy, httpProxy, allProxy, noProxy }
-  const proxies = proxiesFrom(given, addressesOf({ ...upstream, ...worker, trackingAuthUrl }), complain)
+  const trackingSubjectId = upstream.trackingSubjectId ?? upstream.subjectId
+  const asked = addressesOf({ ...upstream, ...worker, trackingAuthUrl, trackingSubjectId })
+  const proxies = proxiesFrom({ httpsProxy, httpProxy, allProxy, noProxy }, asked, complain)
   const mirror = values(mirrorVariables)
   const { allowPlaintext } = mirror
   const dynamic = openDynamicSettings(environment, reader)
@@ -210,7 +202,7 @@ export function loadConfig(environment: Environment): Config {
     added,
     proxies,
     trackingAuthUrl,
-    trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
+    trackingSubjectId,
     ...worker,
     webhookSecret,
     dynamic,

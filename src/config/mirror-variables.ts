@@ -7,10 +7,11 @@ import {
   fieldTimezonesOf,
   optionalText,
   orNull,
+  password,
   postgresUrl,
   role,
-  text,
   timeZone,
+  yamlFile,
   yesOrNo,
 } from './parsers.ts'
 import { ofStreams, type Variable } from './variable.ts'
@@ -28,9 +29,7 @@ export const mirrorVariables = {
     needs: 'DATABASE_URL',
     describe: 'password for `DATABASE_URL`, when that has none; any characters, as they are',
     fallback: 'that in `DATABASE_URL`',
-    form: 'text',
-    secret: true,
-    schema: optionalText,
+    ...password,
   },
   TIDEMARK_URL: {
     describe:
@@ -44,17 +43,13 @@ export const mirrorVariables = {
     describe:
       'token that the terminal sends to that worker: one that `tidemark token create` made, or its `VIEWER_TOKEN` or `ADMIN_TOKEN`',
     fallback: 'none',
-    form: 'text',
-    secret: true,
-    schema: optionalText,
+    ...password,
   },
   SOURCES_FILE: {
     describe:
       'file that describes further sources, each with tables and views of its own; the other settings describe the first one. Changes are taken up within seconds',
     fallback: 'there is one source',
-    form: 'path of a YAML file',
-    as: 'sourcesFile',
-    schema: orNull(text),
+    ...yamlFile,
   },
   SOURCE_TIMEZONE: {
     describe: 'time zone of date-times that the upstream sends without an offset',
@@ -67,8 +62,7 @@ export const mirrorVariables = {
     describe:
       'file that says what the data means: names, units, codes, keys, time zones, histories. Workers take up changes of it within seconds. What a variable says, too, must be the same',
     fallback: 'none',
-    form: 'path of a YAML file',
-    schema: optionalText,
+    ...yamlFile,
   },
   FIELD_TIMEZONES: {
     describe:
@@ -119,17 +113,13 @@ export const mirrorVariables = {
     needs: 'OWNER_ROLE',
     describe: 'password that `tidemark migrate` gives `WORKER_ROLE`, with `OWNER_ROLE`',
     fallback: 'its password stays as it is',
-    form: 'text',
-    secret: true,
-    schema: optionalText,
+    ...password,
   },
   BI_PASSWORD: {
     needs: 'OWNER_ROLE',
     describe: 'password of `BI_ROLE` when `tidemark migrate` makes that role, with `OWNER_ROLE`',
     fallback: '`BI_ROLE` is not made',
-    form: 'text',
-    secret: true,
-    schema: optionalText,
+    ...password,
   },
   EXTRA_CA_FILE: {
     describe:

@@ -2,12 +2,10 @@
 
 import { editDistance, nearest } from '../util/text.ts'
 import { type Environment, readDotEnv } from './environment.ts'
-import { catalogueIn, streamVariables, variablesOfStreams } from './stream-variables.ts'
+import { catalogueIn, prefixesOfStreams, variablesOfStreams } from './stream-variables.ts'
 import { variables } from './variables.ts'
 
 export type Misspelt = { readonly name: string; readonly meant: string }
-
-const prefixes = Object.keys(streamVariables).map((family) => `${family}_`)
 
 export const isKnown = (name: string, known: readonly string[]): boolean =>
   known.includes(name) ||
@@ -27,7 +25,7 @@ export function misspeltIn(
   dotEnv: Environment = {},
 ): readonly Misspelt[] {
   const isOfPrefix = (name: string) =>
-    prefix === null ? !prefixes.some((one) => name.startsWith(one)) : name.startsWith(prefix)
+    prefix === null ? !prefixesOfStreams.some((one) => name.startsWith(one)) : name.startsWith(prefix)
   const given = Object.keys(environment).filter((name) => isOfPrefix(name) && environment[name]?.trim())
   const known = given.length === 0 ? [] : knownNames(environment)
   return given.flatMap((name) => {
@@ -42,7 +40,7 @@ export function misspeltIn(
 }
 
 export const everyMisspelt = (environment: Environment, dotEnv: Environment): readonly Misspelt[] =>
-  [null, ...prefixes].flatMap((prefix) => misspeltIn(environment, prefix, dotEnv))
+  [null, ...prefixesOfStreams].flatMap((prefix) => misspeltIn(environment, prefix, dotEnv))
 
 export const knownNames = (environment: Environment): readonly string[] => [
   ...Object.keys(variables),

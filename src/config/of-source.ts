@@ -3,7 +3,7 @@
 
 import type { Dictionary } from '../streams/dictionary.ts'
 import { keyIn } from '../streams/names.ts'
-import type { DictionaryInUse } from './dictionary-in-use.ts'
+import type { DictionaryInUse } from './dictionary.ts'
 import type { DynamicValues } from './dynamic-settings.ts'
 import { type Environment, sourceVariable } from './environment.ts'
 import type { Config } from './load.ts'
@@ -14,12 +14,8 @@ export const environmentOf = (source: string, variables: Environment): Environme
   [sourceVariable]: source,
 })
 
-type Named = Partial<
-  Pick<Config, 'added' | 'streams' | 'related' | 'dynamic' | 'dictionary'> & { readonly source: string }
->
-
 /** With the keys of streams for their names. */
-export function ofSource<Some extends Named>(
+export function ofSource<Some extends Partial<Config>>(
   config: Some,
   source: string,
 ): Some & { readonly source: string } {

@@ -18,12 +18,33 @@ export const text = z.string()
 export const orNull = <Schema extends z.ZodType>(schema: Schema) =>
   schema.optional().transform((value) => value ?? null)
 export const optionalText = orNull(text)
+
+/** `read` returns undefined for what cannot be used; `problem` says what would be right. */
+export const readAs = <Said, Value>(
+  schema: z.ZodType<Said>,
+  problem: string,
+  read: (said: Said) => Value | undefined,
+) =>
+  schema.transform((said, context): Value => {
+    const value = read(said)
+    if (value !== undefined) return value
+    context.addIssue(problem)
+    return z.NEVER
+  })
+
 /** The parts of a list, which may be empty. */
 export const listed = (value: string): readonly string[] =>
   value
     .split(',')
     .map((part) => part.trim())
     .filter(Boolean)
+
+/** In a file: one name, or a list of them. */
+export const oneOrMore = <Schema extends z.ZodType>(list: Schema) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value),
+    list,
+  )
 
 export const secretText = (least: number) => ({
   form: `${least} characters or more`,
@@ -33,6 +54,10 @@ export const secretText = (least: number) => ({
     `must have at least ${least} characters`,
   ),
 })
+
+export const password = { form: 'text', secret: true as const, schema: optionalText }
+
+export const yamlFile = { form: 'path of a YAML file', schema: optionalText }
 
 export const url = (protocols: RegExp, example: string) =>
   text.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), {
@@ -69,6 +94,8 @@ export const httpUrl = url(/^https?:$/, 'https://host.example/path').transform((
   value.replace(/(?<!\/)\/+$/, ''),
 )
 
+export const webAddress = { form: 'URL', schema: orNull(httpUrl) }
+
 /** Where requests go: nothing but a path may follow the host, and nobody's name may stand before it. */
 export const baseUrl = httpUrl.refine(
   (value) => {
@@ -81,50 +108,54 @@ export const baseUrl = httpUrl.refine(
 /** Of what a timer waits for: one that is set for longer than 24 days goes off at once. */
 const longestMs = 24 * 24 * 3_600_000
 
-export const duration = (usual: string, least: string) => ({
-  fallback: `\`${usual}\``,
-  form: `duration, ${least} or more`,
-  schema: text.default(usual).transform((value, context) => {
-    const parsed = parseDuration(value)
-    const leastMs = parseDuration(least) ?? 0
-    if (parsed !== null && parsed >= leastMs && parsed <= longestMs) return parsed
-    context.addIssue(`must be a duration such as 30s, 10m or 1h, at least ${leastMs} ms, at most 24 days`)
-    return z.NEVER
-  }),
-})
+const isBetween = (value: number | null, least: number, most: number): value is number =>
+  value !== null && value >= least && value <= most
+
+export function duration(usual: string, least: string) {
+  const leastMs = parseDuration(least) ?? 0
+  const problem = `must be a duration such as 30s, 10m or 1h, at least ${leastMs} ms, at most 24 days`
+  return {
+    fallback: `\`${usual}\``,
+    form: `duration, ${least} or more`,
+    schema: readAs(text.default(usual), problem, (value) => {
+      const parsed = parseDuration(value)
+      return isBetween(parsed, leastMs, longestMs) ? parsed : undefined
+    }),
+  }
+}
 
 /** Null when it is off. */
 export const durationOrOff = (fallback: string, minimumMs: number) =>
-  text.default(fallback).transform((value, context) => {
-    const parsed = parseDuration(value)
-    if (value.toLowerCase() === 'off') return null
-    if (parsed !== null && parsed >= minimumMs) return parsed
-    context.addIssue(
-      `must be off, or a duration of at least ${formatDuration(minimumMs)} such as ${fallback}`,
-    )
-    return z.NEVER
-  })
+  readAs(
+    text.default(fallback),
+    `must be off, or a duration of at least ${formatDuration(minimumMs)} such as ${fallback}`,
+    (value) => {
+      if (value.toLowerCase() === 'off') return null
+      const parsed = parseDuration(value)
+      return parsed !== null && parsed >= minimumMs ? parsed : undefined
+    },
+  )
 
 export const schedule = (fallback: string) =>
-  text.default(fallback).transform((value, context): Schedule => {
-    const everyMs = parseDuration(value)
-    if (everyMs !== null && everyMs >= 1000 && everyMs <= longestMs) return { everyMs }
-    if (everyMs === null && isCron(value)) return { cron: value }
-    context.addIssue(
-      'must be a duration from 1s to 24 days such as 30s, or a cron expression such as "0 3 * * *"',
-    )
-    return z.NEVER
-  })
+  readAs(
+    text.default(fallback),
+    'must be a duration from 1s to 24 days such as 30s, or a cron expression such as "0 3 * * *"',
+    (value): Schedule | undefined => {
+      const everyMs = parseDuration(value)
+      if (everyMs === null) return isCron(value) ? { cron: value } : undefined
+      return isBetween(everyMs, 1000, longestMs) ? { everyMs } : undefined
+    },
+  )
 
 export const wholeNumber = (usual: number, least: number, most: number) => ({
   fallback: `\`${usual}\``,
   form: `${least} to ${most}`,
-  schema: text.default(String(usual)).transform((value, context) => {
-    const number = Number(value)
-    if (/^\d+$/.test(value) && number >= least && number <= most) return number
-    context.addIssue(`must be a whole number from ${least} to ${most}`)
-    return z.NEVER
-  }),
+  schema: text
+    .default(String(usual))
+    .refine((value) => /^\d+$/.test(value) && isBetween(Number(value), least, most), {
+      error: `must be a whole number from ${least} to ${most}`,
+    })
+    .transform(Number),
 })
 
 export const scheduled = (usual: string) => ({
@@ -142,58 +173,55 @@ export const yesOrNo = {
     .transform((value) => value === 'true'),
 }
 
-export const nameList = text.default('').transform((value, context): readonly string[] => {
-  const names = listed(value)
-  if (names.every((name) => /^[\w.-]+$/.test(name))) return names
-  context.addIssue('must be a comma-separated list of names without port, such as mirror.example')
-  return z.NEVER
-})
+export const nameList = text
+  .default('')
+  .transform(listed)
+  .refine((names) => names.every((name) => /^[\w.-]+$/.test(name)), {
+    error: 'must be a comma-separated list of names without port, such as mirror.example',
+  })
+
+const usualNetworks = '127.0.0.1,10.1.0.0/16'
 
 /** Addresses and networks. One of prefix 0 would believe everybody. */
-export const networkList = text.default('').transform((value, context): readonly string[] => {
-  const networks = listed(value)
-  const isNetwork = (one: string) => {
-    const [, address = '', prefix] = /^([\da-f:.]+)(?:\/(\d{1,3}))?$/i.exec(one) ?? []
-    const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
-    return bits > 0 && Number(prefix ?? bits) > 0 && Number(prefix ?? bits) <= bits
-  }
-  if (networks.every(isNetwork)) return networks
-  const everybody = networks.find((one) => /^[\da-f:.]+\/0+$/i.test(one))
-  if (everybody !== undefined) {
-    context.addIssue(
-      `must not hold ${everybody}, which is everybody: name the addresses or networks of your own proxies, such as 127.0.0.1,10.1.0.0/16`,
-    )
-    return z.NEVER
-  }
-  context.addIssue('must be a comma-separated list of addresses and networks, such as 127.0.0.1,10.1.0.0/16')
-  return z.NEVER
-})
+export const networkList = {
+  form: `addresses and networks, comma-separated, such as \`${usualNetworks}\``,
+  schema: text
+    .default('')
+    .transform(listed)
+    .superRefine((networks, context) => {
+      const everybody = networks.find((one) => /^[\da-f:.]+\/0+$/i.test(one))
+      if (networks.every(isNetwork)) return
+      context.addIssue(
+        everybody === undefined
+          ? `must be a comma-separated list of addresses and networks, such as ${usualNetworks}`
+          : `must not hold ${everybody}, which is everybody: name the addresses or networks of your own proxies, such as ${usualNetworks}`,
+      )
+    }),
+}
+
+function isNetwork(text: string): boolean {
+  const [, address = '', prefix] = /^([\da-f:.]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? []
+  const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
+  return bits > 0 && Number(prefix ?? bits) > 0 && Number(prefix ?? bits) <= bits
+}
 
 const relatedNames: readonly string[] = relatedStreams.flatMap((stream) =>
   'bulkField' in stream ? [] : [stream.name],
 )
 
-export const relatedList = text.default('false').transform((value, context): readonly string[] => {
-  if (value === 'true') return relatedNames
-  if (value === 'false') return []
-  return someOf(relatedNames, value, context, 'true, false, or ')
-})
-
-export const biSchemas = text
-  .default('bi,mirror')
-  .transform((value, context): readonly string[] => someOf(['bi', 'mirror'], value, context))
-
-function someOf(
-  known: readonly string[],
-  value: string,
-  context: z.RefinementCtx,
-  otherwise = '',
-): readonly string[] {
-  const names = listed(value)
-  if (names.length > 0 && names.every((name) => known.includes(name))) return names
-  context.addIssue(`must be ${otherwise}a comma-separated list out of ${known.join(', ')}`)
-  return z.NEVER
-}
+const someOf = (known: readonly string[], usual: string, otherwise = '') =>
+  readAs(
+    text.default(usual),
+    `must be ${otherwise}a comma-separated list out of ${known.join(', ')}`,
+    (value): readonly string[] | undefined => {
+      if (otherwise !== '' && value === 'true') return known
+      if (otherwise !== '' && value === 'false') return []
+      const names = listed(value)
+      return names.length > 0 && names.every((name) => known.includes(name)) ? names : undefined
+    },
+  )
+export const relatedList = someOf(relatedNames, 'false', 'true, false, or ')
+export const biSchemas = someOf(['bi', 'mirror'], 'bi,mirror')
 
 const addedEntry = /^([a-z][a-z0-9_]{0,39})=(\/[A-Za-z0-9._~/-]*[A-Za-z0-9])$/
 
@@ -242,20 +270,18 @@ export const byName = <Value>(entries: readonly (readonly [string, Value])[]): R
   Object.assign(Object.create(null), Object.fromEntries(entries))
 
 /** For how long the past of rows is kept, by stream; without a time for ever. `all`: of those that are not named. */
-export const historiesOf = (streams: readonly string[]) =>
-  text.default('').transform((value, context): Readonly<Record<string, number>> => {
+export function historiesOf(streams: readonly string[]) {
+  const names = [...new Set([...streams, ...relatedStreams.map(({ name }) => name)]), 'all']
+  const problem = `must be a comma-separated list out of ${names.join(', ')}, each alone or with a time of a day or more such as assignment=365d`
+  return readAs(text.default(''), problem, (value): Readonly<Record<string, number>> | undefined => {
     const entries = listed(value).map((part): [string, number] => {
       const [, name = '', time] = /^(\w+)(?:\s*=\s*(.*))?$/.exec(part) ?? []
       return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
     })
-    const names = [...new Set([...streams, ...relatedStreams.map(({ name }) => name)]), 'all']
-    if (entries.every(([name, keptMs]) => names.includes(name) && keptMs >= shortestHistoryMs))
-      return Object.fromEntries(entries)
-    context.addIssue(
-      `must be a comma-separated list out of ${names.join(', ')}, each alone or with a time of a day or more such as assignment=365d`,
-    )
-    return z.NEVER
+    const areKnown = entries.every(([name, keptMs]) => names.includes(name) && keptMs >= shortestHistoryMs)
+    return areKnown ? Object.fromEntries(entries) : undefined
   })
+}
 
 /** Where an upstream's description of itself is looked for; `usual`: where such services have it. */
 export type DescriptionPlace =
@@ -263,18 +289,17 @@ export type DescriptionPlace =
   | { readonly kind: 'url' | 'file'; readonly at: string }
 
 /** Null: no description is looked for. */
-export const contractPlace = optionalText.transform((value, context): DescriptionPlace | null => {
-  if (value === null) return { kind: 'usual' }
-  if (value.toLowerCase() === 'off') return null
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(value)) return { kind: 'file', at: value }
-  const isUrl = URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
-  if (isUrl && `${new URL(value).username}${new URL(value).password}` === '')
-    return { kind: 'url', at: value }
-  context.addIssue(
-    'must be off, a file, or a URL such as https://host.example/openapi/v1.json without user and password',
-  )
-  return z.NEVER
-})
+export const contractPlace = readAs(
+  optionalText,
+  'must be off, a file, or a URL such as https://host.example/openapi/v1.json without user and password',
+  (value): DescriptionPlace | null | undefined => {
+    if (value === null) return { kind: 'usual' }
+    if (value.toLowerCase() === 'off') return null
+    if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(value)) return { kind: 'file', at: value }
+    const isUrl = URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+    return isUrl && namesNobody(value) ? { kind: 'url', at: value } : undefined
+  },
+)
 
 const isTimeZone = (zone: string): boolean => {
   try {
@@ -308,13 +333,12 @@ export function keyFieldsIn(fields: readonly string[]): string | null {
 }
 
 /** One field, or several that make the key together, with commas between. */
-export const keyChoice = optionalText.transform((value, context) => {
-  if (value === null) return null
-  const key = keyFieldsIn(value.split(',').map((field) => field.trim()))
-  if (key !== null) return key
-  context.addIssue(`must name a field, or up to ${mostKeyFields} different ones with commas between them`)
-  return z.NEVER
-})
+export const keyChoice = readAs(
+  optionalText,
+  `must name a field, or up to ${mostKeyFields} different ones with commas between them`,
+  (value) =>
+    value === null ? null : (keyFieldsIn(value.split(',').map((field) => field.trim())) ?? undefined),
+)
 
 /** Names of fields in lower case; `none` is an empty list, and null is what nobody chose. */
 export const fieldList = optionalText.transform((value) => {
@@ -371,17 +395,20 @@ export const isStale = (schedule: Schedule, staleAfterMs: number, readThroughAt:
   readThroughAt < lastSlot(schedule, new Date(now.getTime() - staleAfterMs))
 
 /** `22:00-06:30 Europe/Oslo`. Null: none. */
-export const quietHours = optionalText.transform((value, context) => {
-  if (value === null) return null
-  const [, from = '', to = '', zone = 'UTC'] =
-    /^(\d{1,2}:\d{2})\s*[-–]\s*(\d{1,2}:\d{2})(?:\s+(\S+))?$/.exec(value.trim()) ?? []
-  const minutesOf = (clock: string): number | null => {
-    const [hours = 99, minutes = 99] = clock.split(':').map(Number)
-    return hours < 24 && minutes < 60 ? hours * 60 + minutes : null
-  }
-  const [begin, end] = [minutesOf(from), minutesOf(to)]
-  if (begin !== null && end !== null && begin !== end && isTimeZone(zone))
-    return { from: begin, to: end, timeZone: zone }
-  context.addIssue('must be two times and a time zone, such as 22:00-06:30 Europe/Oslo')
-  return z.NEVER
-})
+export const quietHours = readAs(
+  optionalText,
+  'must be two times and a time zone, such as 22:00-06:30 Europe/Oslo',
+  (value) => {
+    if (value === null) return null
+    const [, from = '', to = '', timeZone = 'UTC'] =
+      /^(\d{1,2}:\d{2})\s*[-–]\s*(\d{1,2}:\d{2})(?:\s+(\S+))?$/.exec(value.trim()) ?? []
+    const [begin, end] = [minutesOf(from), minutesOf(to)]
+    const isSpan = begin !== null && end !== null && begin !== end
+    return isSpan && isTimeZone(timeZone) ? { from: begin, to: end, timeZone } : undefined
+  },
+)
+
+function minutesOf(clock: string): number | null {
+  const [hours = 99, minutes = 99] = clock.split(':').map(Number)
+  return hours < 24 && minutes < 60 ? hours * 60 + minutes : null
+}

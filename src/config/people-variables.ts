@@ -77,8 +77,7 @@ export const peopleVariables = {
     describe:
       'proxies that may say in a header who somebody is, after which all pages require a sign-in; whoever can ask from these addresses can be anybody',
     fallback: 'no proxy is believed',
-    form: 'addresses and networks, comma-separated, such as `127.0.0.1,10.1.0.0/16`',
-    schema: networkList,
+    ...networkList,
   },
   IDENTITY_USER_HEADER: {
     needs: 'IDENTITY_PROXIES',

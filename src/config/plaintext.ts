@@ -1,31 +1,14 @@
 // Refuses URLs that send secrets over public networks without TLS, unless their owner says that this is meant (P9).
 
 import { readPostgresUrl } from '../util/postgres-url.ts'
-import { isPrivateHost } from '../util/private-hosts.ts'
-import { noProxies, proxyOf } from '../util/proxies.ts'
+import { isPrivateHost, noProxies, proxyOf } from '../util/proxies.ts'
 import { readRedisUrl } from '../util/redis-url.ts'
 import type { Config } from './load.ts'
 
-type Urls = Pick<Config, 'allowPlaintext' | 'databaseUrl'> &
-  Partial<
-    Pick<
-      Config,
-      | 'assignmentBaseUrl'
-      | 'authUrl'
-      | 'trackingBaseUrl'
-      | 'trackingAuthUrl'
-      | 'alertWebhookUrl'
-      | 'contract'
-      | 'redisUrl'
-      | 'publicUrl'
-      | 'tidemarkUrl'
-      | 'oidcIssuer'
-      | 'proxies'
-    >
-  >
+type Urls = Pick<Config, 'allowPlaintext' | 'databaseUrl'> & Partial<Config>
 
 /** The settings that name what this program asks over HTTP, with what it sends there and gets from there. */
-export function addressesOf(config: Omit<Urls, 'allowPlaintext' | 'databaseUrl'>) {
+export function addressesOf(config: Partial<Config>) {
   const { contract, authUrl, trackingAuthUrl } = config
   const addresses = [
     ['ASSIGNMENT_BASE_URL', config.assignmentBaseUrl, 'the token and all records'],

@@ -18,9 +18,8 @@ import {
 } from './stream-variables.ts'
 import { nameInConfig, type Values, type Variable } from './variable.ts'
 
-type Schemas = typeof streamVariables
 export type PerStream<Family extends StreamVariable> = Readonly<
-  Record<string, z.output<ReturnType<Schemas[Family]['schemaOf']>>>
+  Record<string, z.output<ReturnType<(typeof streamVariables)[Family]['schemaOf']>>>
 >
 
 export type Reader = ReturnType<typeof openReader>

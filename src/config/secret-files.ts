@@ -17,23 +17,14 @@ const variables = {
 } satisfies Record<string, Variable>
 type SecretName = keyof typeof variables
 
-export type SecretFiles = {
-  /** With which a service is signed in to. */
-  keyOf(service: ServiceName): string
-  /** What people and programs may send. With the token before, which is taken for ten minutes longer. */
-  tokensOf(role: 'admin' | 'viewer'): readonly string[]
-  /** With which the console tells the identity provider who it is. */
-  oidcClientSecret(): string | null
-  /** Looks at the files. Until then everything is as it was. */
-  look(log: Logger): void
-}
+export type SecretFiles = ReturnType<typeof openSecretFiles>
 
 /** How long a token that was replaced is still taken: whoever sends it learns of the new one at another time. */
 export const takenLongerMs = 10 * 60_000
 
 type Held = { readonly value: string | null; readonly before: string | null; readonly sinceMs: number }
 
-export function openSecretFiles(environment: Environment, now: () => number = Date.now): SecretFiles {
+export function openSecretFiles(environment: Environment, now: () => number = Date.now) {
   const read = (name: SecretName) => {
     const problems: string[] = []
     const value = readOne(environment, name, variables[name], problems)
@@ -48,16 +39,20 @@ export function openSecretFiles(environment: Environment, now: () => number = Da
   const told = new Map<SecretName, string | null>()
   const textOf = (name: SecretName) => held.get(name)?.value ?? null
   return {
-    keyOf: (service) =>
+    /** With which a service is signed in to. */
+    keyOf: (service: ServiceName): string =>
       (service === 'tracking' ? textOf('TRACKING_API_KEY') : null) ?? textOf('API_KEY') ?? '',
-    tokensOf(role) {
+    /** What people and programs may send. With the token before, which is taken for ten minutes longer. */
+    tokensOf(role: 'admin' | 'viewer'): readonly string[] {
       const one = held.get(role === 'admin' ? 'ADMIN_TOKEN' : 'VIEWER_TOKEN')
       if (!one) return []
       const taken = now() < one.sinceMs + takenLongerMs ? [one.value, one.before] : [one.value]
       return taken.filter((token) => token !== null)
     },
+    /** With which the console tells the identity provider who it is. */
     oidcClientSecret: () => textOf('OIDC_CLIENT_SECRET'),
-    look(log) {
+    /** Looks at the files. Until then everything is as it was. */
+    look(log: Logger) {
       for (const [name] of inFiles) {
         const { value, problems } = read(name)
         const problem = value === null ? (problems[0] ?? `${name}_FILE names a file that is empty`) : null

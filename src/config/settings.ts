@@ -25,10 +25,9 @@ import {
 } from './environment.ts'
 import { everyMisspelt, isKnown, knownNames } from './misspelt.ts'
 import { readOne } from './reader.ts'
-import { isOfSource } from './source-variables.ts'
 import { readAddedStreams, variablesOfStreams } from './stream-variables.ts'
 import type { Variable } from './variable.ts'
-import { variableGroups } from './variables.ts'
+import { isOfSource, variableGroups } from './variables.ts'
 
 const groupOfStreams = 'For single streams'
 

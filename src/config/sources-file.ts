@@ -7,11 +7,9 @@ import type { Environment } from './environment.ts'
 import { ConfigError, readVariable, unsetPlaceOf, webhookMasterVariable } from './environment.ts'
 import { loadConfig } from './load.ts'
 import { environmentOf } from './of-source.ts'
-import { isOfSource, sourceVariables } from './source-variables.ts'
 import {
   asVariables,
   type File,
-  type Given,
   type NamedSource,
   parseSourcesYaml,
   type SourceSettings,
@@ -19,6 +17,7 @@ import {
 } from './sources-yaml.ts'
 import { catalogueIn, variablesOfStreams } from './stream-variables.ts'
 import type { Variable } from './variable.ts'
+import { isOfSource, sourceVariables } from './variables.ts'
 import { FileError, notKnown, readYamlFile } from './yaml-file.ts'
 
 const secretNames = [
@@ -55,7 +54,7 @@ export const readSourcesFile = (file: string, environment: Environment): Sources
 /** `environment`: that of the process, whose settings for all sources count. */
 export function parseSourcesFile(file: string, bytes: Uint8Array, environment: Environment): SourcesFile {
   const parsed = parseSourcesYaml(file, bytes)
-  const { generation = 0, defaults, sources } = parsed.value as Given
+  const { generation = 0, defaults, sources } = parsed.value
   const names = Object.keys(sources)
   if (names.length > mostSources)
     parsed.complain(
@@ -79,7 +78,7 @@ export function parseSourcesFile(file: string, bytes: Uint8Array, environment: E
   expectSources(parsed, environment, read)
   expectDifferent(parsed, environment, read)
   const unions = new Map(
-    Object.keys((parsed.value as Given).unions).map((name) => [name, unionMembers(parsed, name, read)]),
+    Object.keys(parsed.value.unions).map((name) => [name, unionMembers(parsed, name, read)]),
   )
   parsed.finish()
   return { file, generation, sources: read, unions }
@@ -92,7 +91,7 @@ function unionMembers(
   name: string,
   known: SourcesFile['sources'],
 ): readonly string[] {
-  const { tags: wanted = [], sources: named = [] } = (value as Given).unions[name] ?? {}
+  const { tags: wanted = [], sources: named = [] } = value.unions[name] ?? {}
   const names = [...known.keys(), environmentSource]
   if (!unionPattern.test(name))
     complain(
@@ -135,11 +134,9 @@ function expectKeys(
 
 const secretForm = /^(?:env:[A-Za-z_]\w*|file:\S.*)$/
 
-type Mistake = { readonly path: Parameters<File['complain']>[0]; readonly problem: string }
-
 /** A mistake in the defaults is that of every source that goes by them: it is told once. */
 function expectSources(parsed: File, environment: Environment, sources: SourcesFile['sources']): void {
-  const mistakes: (Mistake & { readonly source: string })[] = []
+  const mistakes: { source: string; path: Parameters<File['complain']>[0]; problem: string }[] = []
   for (const [source, { settings }] of sources) {
     const complain: File['complain'] = (path, problem) => mistakes.push({ source, path, problem })
     expectSource({ ...parsed, complain }, environment, source, settings)
@@ -157,7 +154,7 @@ function expectSources(parsed: File, environment: Environment, sources: SourcesF
 /** How many sources have the value that the defaults give this setting. */
 function goingByDefault({ value }: File, sources: SourcesFile['sources'], key: string | number = ''): number {
   const variable = String(key).toUpperCase()
-  const given = asVariables((value as Given).defaults)[variable]
+  const given = asVariables(value.defaults)[variable]
   return [...sources.values()].filter(({ settings }) => settings[variable] === given).length
 }
 
@@ -167,11 +164,11 @@ const fewOf = (names: readonly string[]): string =>
 
 /** The same checks as for an environment. Whether a secret is there is another question: it may be there on another worker. */
 function expectSource(parsed: File, environment: Environment, name: string, settings: SourceSettings): void {
-  const given = (parsed.value as Given).sources[name] ?? {}
+  const given = parsed.value.sources[name] ?? {}
   const place = (key: string) =>
     key in given
       ? ['sources', name, key]
-      : key in (parsed.value as Given).defaults
+      : key in parsed.value.defaults
         ? ['defaults', key]
         : ['sources', name]
   const own = Object.keys(given).filter((key) => key !== 'from' && key !== 'tags')

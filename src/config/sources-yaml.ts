@@ -61,7 +61,7 @@ export const fileSettings = z.strictObject(
   'must have sources',
 )
 export type Given = z.output<typeof fileSettings>
-export type File = YamlFile<Given>
+export type File = YamlFile<Given> & { readonly value: Given }
 
 /** Without mistakes in its form. */
 export function parseSourcesYaml(file: string, bytes: Uint8Array): File {
@@ -71,7 +71,7 @@ export function parseSourcesYaml(file: string, bytes: Uint8Array): File {
     knownAt: (path) => (path.length === 0 ? outermost : ['tags', 'sources']),
   })
   parsed.finish()
-  return parsed
+  return parsed as File
 }
 
 /** Its own settings over those of the source that `from` names, and so on. */
@@ -109,7 +109,7 @@ export type KnownSource = { readonly tags: readonly string[]; readonly streams: 
 export function readKnownSources(file: string): ReadonlyMap<string, KnownSource> | null {
   try {
     const parsed = parseSourcesYaml(file, readYamlFile(file))
-    const { defaults, sources } = parsed.value as Given
+    const { defaults, sources } = parsed.value
     return new Map(
       Object.keys(sources).map((name) => {
         const { settings, tags } = withFrom(parsed, sources, name)

@@ -101,6 +101,8 @@ export const streamVariables = {
 } as const
 export type StreamVariable = keyof typeof streamVariables
 
+export const prefixesOfStreams = Object.keys(streamVariables).map((family) => `${family}_`)
+
 export const variableOf = (family: StreamVariable, { name }: { readonly name: string }): string =>
   `${family}_${baseOf(name).toUpperCase()}`
 

@@ -9,6 +9,7 @@ import {
   historiesOf,
   listed,
   orNull,
+  proxyUrl,
   relatedList,
   required,
   secretText,
@@ -17,10 +18,41 @@ import {
   wholeNumber,
   yesOrNo,
 } from './parsers.ts'
-import { proxyVariables } from './proxy-variables.ts'
 import { ofStreams, type Variable } from './variable.ts'
 
 const isRate = (text: string): boolean => Number.isFinite(Number(text)) && Number(text) > 0
+
+/** Proxies on the way out, as other programs know them. */
+export const proxyVariables = {
+  HTTPS_PROXY: {
+    describe:
+      'proxy through which `https:` addresses are asked: those of the upstream, its sign-in and its description, and the receiver of alerts. Like the three below it may be written in lower case, which wins',
+    fallback: '`ALL_PROXY`',
+    form: '`http://proxy.example:3128`, with `user:password@` before the host if it asks for them',
+    secret: true,
+    schema: proxyUrl,
+  },
+  HTTP_PROXY: {
+    describe: 'the same for `http:` addresses',
+    fallback: '`ALL_PROXY`',
+    form: 'as for `HTTPS_PROXY`',
+    secret: true,
+    schema: proxyUrl,
+  },
+  ALL_PROXY: {
+    describe: 'proxy for addresses that have none of the two above',
+    fallback: 'addresses are asked directly',
+    form: 'as for `HTTPS_PROXY`',
+    secret: true,
+    schema: proxyUrl,
+  },
+  NO_PROXY: {
+    describe: 'hosts that are asked directly, with all names below them; this machine always is',
+    fallback: 'none but this machine',
+    form: 'names, addresses and networks, comma-separated, each with a port or without, such as `example.com,10.0.0.0/8,host:8443`, or `*`',
+    schema: text.default('').transform((value) => value.split(/[\s,]+/).filter(Boolean)),
+  },
+} as const
 
 export const upstreamVariables = {
   ASSIGNMENT_BASE_URL: {
@@ -123,12 +155,7 @@ export const upstreamVariables = {
       'most requests per second that all workers together make to one host with one sign-in; sign-ins are not counted',
     fallback: 'no limit',
     form: 'number above 0, such as `5` or `0.5`',
-    schema: text.optional().transform((value, context) => {
-      if (value === undefined) return null
-      if (isRate(value)) return Number(value)
-      context.addIssue('must be a number above 0, such as 5 or 0.5')
-      return z.NEVER
-    }),
+    schema: orNull(text.refine(isRate, 'must be a number above 0, such as 5 or 0.5').transform(Number)),
   },
   HOST_REQUESTS_PER_SECOND: {
     describe:

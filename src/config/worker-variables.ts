@@ -4,19 +4,21 @@ import { z } from 'zod'
 import {
   duration,
   durationOrOff,
-  httpUrl,
   nameList,
   namesNobody,
   networkList,
   optionalText,
   orNull,
+  password,
   quietHours,
   redisUrl,
   scheduled,
   secretText,
   text,
   url,
+  webAddress,
   wholeNumber,
+  yamlFile,
   yesOrNo,
 } from './parsers.ts'
 import type { Variable } from './variable.ts'
@@ -33,18 +35,14 @@ export const workerVariables = {
     needs: 'REDIS_URL',
     describe: 'password for `REDIS_URL`, when that has none; any characters, as they are',
     fallback: 'that in `REDIS_URL`',
-    form: 'text',
-    secret: true,
-    schema: optionalText,
+    ...password,
   },
   REDIS_SENTINEL_PASSWORD: {
     needs: 'REDIS_URL',
     describe:
       'password that the sentinels of `REDIS_URL` ask for; `?sentinelUsername=…` behind that address names a user of theirs',
     fallback: 'they ask for none, or `?sentinelPassword=…` behind `REDIS_URL` says it',
-    form: 'text',
-    secret: true,
-    schema: optionalText,
+    ...password,
   },
   SHARE_TOKENS: {
     needs: 'REDIS_URL',
@@ -80,8 +78,7 @@ export const workerVariables = {
     describe:
       'proxies in front of the worker whose `X-Forwarded-For` is believed, so that wrong tokens are counted, and actions recorded, by the address of the client',
     fallback: 'the header is ignored, and everybody behind a proxy has the address of the proxy',
-    form: 'addresses and networks, comma-separated, such as `127.0.0.1,10.1.0.0/16`',
-    schema: networkList,
+    ...networkList,
   },
   HTTP_PORT: {
     describe: 'port that the worker listens on; `0` picks a free one',
@@ -145,8 +142,7 @@ export const workerVariables = {
     describe:
       'file that says who is told of which problems, by chat or by mail, and how old each stream may become; it is read again when it changes',
     fallback: 'one receiver, `ALERT_WEBHOOK_URL`, is told everything',
-    form: 'path of a YAML file',
-    schema: optionalText,
+    ...yamlFile,
   },
   ALERT_WEBHOOK_URL: {
     describe: 'incoming webhook of a Slack, Teams or similar chat that gets alerts',
@@ -182,20 +178,17 @@ export const workerVariables = {
   CONSOLE_URL: {
     describe: 'address of the console, for links in alerts',
     fallback: 'alerts have no links to it',
-    form: 'URL',
-    schema: orNull(httpUrl),
+    ...webAddress,
   },
   RUNBOOKS_URL: {
     describe: 'address where the pages of `docs/operations` can be read, for links in alerts',
     fallback: 'alerts name the page by its path',
-    form: 'URL',
-    schema: orNull(httpUrl),
+    ...webAddress,
   },
   PUBLIC_URL: {
     describe:
       'address where the upstream reaches this worker; with it the worker subscribes itself to webhooks',
     fallback: 'it subscribes to nothing',
-    form: 'URL',
-    schema: orNull(httpUrl),
+    ...webAddress,
   },
 } as const satisfies Record<string, Variable>

@@ -1,13 +1,17 @@
 // Looks for the descriptions that the services of the upstream give of themselves, keeps them, and makes tables by them. A description is
 // only a belief: without one everything works as well, and nothing that goes wrong here keeps a stream from being read.
 
+import type { Pool } from 'pg'
 import type { UpstreamConfig } from '../config/load.ts'
 import type { DescriptionPlace } from '../config/parsers.ts'
 import type { Logger } from '../log.ts'
-import { readSchemaMap } from '../store/book/dictionary.ts'
+import { readBeliefs, readSchemaMap } from '../store/book/dictionary.ts'
 import { confirmedReferences } from '../store/book/references.ts'
+import { learn } from '../store/runs/run-findings.ts'
+import { sourceSql } from '../store/schema/places.ts'
 import type { Database } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
+import { isConfirmed } from '../streams/beliefs.ts'
 import {
   type Catalogue,
   type FieldKinds,
@@ -20,12 +24,19 @@ import { keyIn, sourceIn } from '../streams/names.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
-import { believeDescriptions, forgetDescriptionBeliefs } from './believe.ts'
 import { describedStreams } from './described-streams.ts'
 import type { Description, RecordType } from './description.ts'
+import { readFieldsBeside, verdictOn } from './differences.ts'
 import { findDescription } from './find-description.ts'
 import { makeTable, noteReferences } from './make-tables.ts'
-import { forgetDescriptionProblem, keepDescription, storedDescriptions, wasCheckedWithin } from './stored.ts'
+import {
+  forgetDescriptionProblem,
+  keepDescription,
+  readUnusableDescriptions,
+  type StoredDescription,
+  storedDescriptions,
+  wasCheckedWithin,
+} from './stored.ts'
 
 type Needs = {
   readonly pool: Database['pool']
@@ -37,19 +48,8 @@ type Needs = {
   readonly mirrored: readonly MirroredStream[]
   readonly log: Logger
 }
-export type Descriptions = {
-  /** Undefined where nothing describes them. */
-  kindsOf(stream: string): FieldKinds | undefined
-  /**
-   * Asks the services whose description was not looked for within that time, and makes the tables as they say. Returns the streams
-   * whose tables are made so.
-   */
-  refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<readonly string[]>
-  /** Whether the last refresh made everything as the services say, or as they said when they were asked last. */
-  isWhole(): boolean
-  /** Notes which columns refer to which views, by names and by the dictionary, where the rows confirm it. */
-  noteReferences(): Promise<void>
-}
+export type Descriptions = Awaited<ReturnType<typeof openDescriptions>>
+type Asking = { readonly olderThanMs: number; readonly signal: AbortSignal }
 
 /** Where to look for the description of a service. Undefined: CONTRACT names that of the other service. Null: none is looked for. */
 export const descriptionPlaceOf = (
@@ -65,7 +65,7 @@ export const typesIn = (
 ): ReadonlyMap<string, RecordType> =>
   describedStreams(descriptions, [...relatedIn(sourceIn(catalogue[0]?.name ?? '')), ...catalogue])
 
-export async function openDescriptions(needs: Needs): Promise<Descriptions> {
+export async function openDescriptions(needs: Needs) {
   const { pool, config, catalogue, mirrored, log } = needs
   let known = new Map<string, FieldKinds>()
   const learn = (types: ReadonlyMap<string, RecordType>) => {
@@ -73,7 +73,7 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
   }
   if (config.contract !== null) learn(typesIn(await storedDescriptions(pool, config), catalogue))
   let isWhole = false
-  const refresh: Descriptions['refresh'] = async (options) => {
+  const refresh = async (options: Asking): Promise<readonly string[]> => {
     isWhole = false
     const answered = [
       await lookAt(needs, 'assignment', options),
@@ -93,9 +93,12 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
     return made
   }
   return {
+    /** Notes which columns refer to which views, by names and by the dictionary, where the rows confirm it. */
     noteReferences: () => noteConfirmed(needs),
+    /** Whether the last refresh made everything as the services say, or as they said when they were asked last. */
     isWhole: () => isWhole,
-    kindsOf(stream) {
+    /** Undefined where nothing describes them. */
+    kindsOf(stream: string): FieldKinds | undefined {
       const kinds = known.get(stream)
       const fields = config.dictionary.now().get(stream)?.fields
       if (!kinds || !fields) return kinds
@@ -106,7 +109,11 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
         }),
       )
     },
-    refresh: (options) =>
+    /**
+     * Asks the services whose description was not looked for within that time, and makes the tables as they say. Returns the streams
+     * whose tables are made so.
+     */
+    refresh: (options: Asking) =>
       refresh(options).catch((error) => {
         if (options.signal.aborted) throw error
         log.warn(
@@ -138,7 +145,7 @@ const landedType = (type: RecordType, meanings: StreamMeaning['fields'] = new Ma
 async function lookAt(
   { pool, config, upstreams, catalogue, log }: Needs,
   service: ServiceName,
-  { olderThanMs, signal }: Parameters<Descriptions['refresh']>[0],
+  { olderThanMs, signal }: Asking,
 ): Promise<boolean> {
   const place = descriptionPlaceOf(config, service)
   const upstream = upstreams[service]
@@ -238,4 +245,48 @@ async function noteConfirmed({ pool, mirrored, log }: Needs): Promise<void> {
   } catch (error) {
     log.warn({ why: messageOf(error) }, 'Which columns refer to which views could not be looked up.')
   }
+}
+
+const belief = 'contract'
+/** A description is read once a day, perhaps an hour late. If it is not served any more, the belief expires. */
+const believedForMs = 25 * 3_600_000
+
+/** Keeps a belief about each stream: its records are as the description says, or otherwise. Runs note what they see of that. */
+export async function believeDescriptions(
+  pool: Pool,
+  stored: readonly StoredDescription[],
+  types: ReadonlyMap<string, RecordType>,
+  mirrored: readonly MirroredStream[],
+): Promise<void> {
+  const now = new Date()
+  const source = sourceIn(mirrored[0]?.name ?? '')
+  const unusable = (await readUnusableDescriptions(pool)).map(({ service }) => service)
+  const fresh = stored.filter(
+    ({ service, lastReadAt }) =>
+      now.getTime() - lastReadAt.getTime() <= believedForMs && !unusable.includes(keyIn(source, service)),
+  )
+  const streams = mirrored.map((stream) => stream.name)
+  const known = (await readBeliefs(pool, { streams })).filter((line) => line.name === belief)
+  const fields = await readFieldsBeside(pool, [...types.keys()], { mostCounted: 0 })
+  for (const stream of mirrored) {
+    const type = types.get(stream.name)
+    const of = (wanted: string) => fresh.find(({ service }) => service === wanted)
+    const found = (stream.kind !== 'related' && of(stream.service)) || of('assignment')
+    if (!type || !found) continue
+    const beside = fields.filter((field) => field.stream === stream.name)
+    const verdict = verdictOn(type, beside, { openApi: found.description.openApi, at: found.location })
+    const line = known.find((one) => one.stream === stream.name)
+    if (isConfirmed(line, verdict.value, now) && line?.evidence === verdict.evidence) continue
+    await withConnection(pool, (client) =>
+      learn(client, stream.name, [{ name: belief, ...verdict, testedAt: now }]),
+    )
+  }
+}
+
+/** The description is not used. */
+async function forgetDescriptionBeliefs(pool: Pool, source: string): Promise<void> {
+  await pool.query(`delete from tidemark.belief where name = $1 and ${sourceSql('stream')} = $2`, [
+    belief,
+    source,
+  ])
 }

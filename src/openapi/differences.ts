@@ -8,8 +8,6 @@ import { count, plural } from '../util/text.ts'
 import type { RecordType } from './description.ts'
 import { columnTypeOf } from './make-tables.ts'
 
-type Client = Queryable
-
 export type FieldBeside = {
   readonly stream: string
   readonly field: string
@@ -27,7 +25,7 @@ export type FieldBeside = {
 
 /** For streams that are described. A table with more than `mostCounted` rows is not counted: its numbers are estimates. */
 export async function readFieldsBeside(
-  client: Client,
+  client: Queryable,
   streams: readonly string[],
   { mostCounted = Number.POSITIVE_INFINITY }: { readonly mostCounted?: number } = {},
 ): Promise<readonly FieldBeside[]> {
@@ -57,7 +55,7 @@ export async function readFieldsBeside(
   return counted
 }
 
-async function countRows(client: Client, fields: readonly FieldBeside[]): Promise<readonly FieldBeside[]> {
+async function countRows(client: Queryable, fields: readonly FieldBeside[]): Promise<readonly FieldBeside[]> {
   const [stream = ''] = fields.map((field) => field.stream)
   const counts = fields.flatMap(({ field, columnName, rescued }) => [
     columnName === null ? '0' : `count(${pg.escapeIdentifier(columnName)})`,

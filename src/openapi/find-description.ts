@@ -26,6 +26,8 @@ export type Finding =
   /** Nobody could say whether there is one. */
   | { readonly found: 'no answer'; readonly why: string; readonly isOfThisPlace?: boolean }
 
+const unusable = (at: string, why: string): Finding => ({ found: 'unusable', at, why })
+
 const usualPaths = ['/openapi/v1.json', '/swagger/v1/swagger.json', '/openapi.json']
 
 const mostBytes = 16 * 1024 * 1024
@@ -45,10 +47,8 @@ export async function findDescription(
   const asking = { upstream, signal: bounded }
   if (place.kind === 'url')
     return (
-      (await askAt(asking, new URL(place.at), true)) ?? {
-        ...{ found: 'unusable', at: shownAddress(new URL(place.at)) },
-        why: 'there is none at this address (404)',
-      }
+      (await askAt(asking, new URL(place.at), true)) ??
+      unusable(shownAddress(new URL(place.at)), 'there is none at this address (404)')
     )
   const [first, ...others] = usualPlaces(upstream.baseUrl)
   const atFirst = first ? await askAt(asking, first, false) : null
@@ -86,7 +86,7 @@ async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): 
       else if (found !== null || answer.status === 404) return found
     } catch (error) {
       const why = error instanceof UpstreamError ? tooMuch[error.code] : undefined
-      if (why !== undefined) return { found: 'unusable', at: shownAddress(url), why }
+      if (why !== undefined) return unusable(shownAddress(url), why)
       failure ??= error
     }
   if (failure === null) return refusal
@@ -94,10 +94,11 @@ async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): 
   return { found: 'no answer', why }
 }
 
+const tooLarge = `it is larger than ${mostBytes / 1024 / 1024} MB`
 const tooDeep = 'it is nested too deeply'
 const holdsTooMuch = 'it holds more than any description does'
 const tooMuch: Partial<Record<UpstreamErrorCode, string>> = {
-  UPSTREAM_UNPAGED: `it is larger than ${mostBytes / 1024 / 1024} MB`,
+  UPSTREAM_UNPAGED: tooLarge,
   UPSTREAM_TOO_LARGE: holdsTooMuch,
 }
 
@@ -118,7 +119,7 @@ function readAnswered(url: URL, { status, headers, bytes }: HttpAnswer, isNamed:
   const where = headers.location
     ? `, a redirect to ${headers.location.replace(/[?#].*$/s, '').slice(0, 200)}`
     : ''
-  return { found: 'unusable', at, why: isPage ? 'it is a page for browsers' : `status ${status}${where}` }
+  return unusable(at, isPage ? 'it is a page for browsers' : `status ${status}${where}`)
 }
 
 /** Whether the answer calls itself a description. Where nobody named the place, anything else is the service's answer to everything. */
@@ -129,12 +130,11 @@ const firstBytes = 64 * 1024
 async function readDescriptionFile(path: string): Promise<Finding> {
   try {
     const { size } = await stat(path)
-    if (size > mostBytes)
-      return { found: 'unusable', at: path, why: `it is larger than ${mostBytes / 1024 / 1024} MB` }
+    if (size > mostBytes) return unusable(path, tooLarge)
     return readBytes(path, await readFile(path), false)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    return { found: 'unusable', at: path, why: `the file cannot be read (${code ?? messageOf(cause)})` }
+    return unusable(path, `the file cannot be read (${code ?? messageOf(cause)})`)
   }
 }
 
@@ -144,9 +144,9 @@ function readBytes(at: string, bytes: Buffer, isYaml: boolean): Finding {
     const document = JSON.stringify(read)
     return { found: 'description', at, document, description: readDescription(read) }
   } catch (error) {
-    if (error instanceof RangeError) return { found: 'unusable', at, why: tooDeep }
+    if (error instanceof RangeError) return unusable(at, tooDeep)
     if (!(error instanceof DescriptionError)) throw error
-    return { found: 'unusable', at, why: error.message }
+    return unusable(at, error.message)
   }
 }
 

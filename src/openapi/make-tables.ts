@@ -3,6 +3,7 @@
 
 import type { ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
+import type { Reference } from '../store/book/references.ts'
 import { foldName, printable } from '../store/schema/column-names.ts'
 import { describeTable } from '../store/schema/comments.ts'
 import { createTable, type WantedKey } from '../store/schema/create-table.ts'
@@ -132,12 +133,7 @@ async function noteFields(client: ClientBase, { stream, type }: Described): Prom
 export async function noteReferences(
   client: Queryable,
   streams: readonly string[],
-  references: readonly {
-    readonly from: string
-    readonly column: string
-    readonly to: string
-    readonly share: number
-  }[],
+  references: readonly Reference[],
 ): Promise<void> {
   await client.query(
     `update tidemark.field as known set refers_to = found.to_view, reference_share = found.share

@@ -9,10 +9,9 @@ import type {
   Description,
   RecordType,
 } from './description.ts'
-import { openFieldReader, type Said } from './field-says.ts'
+import { openFieldReader } from './field-says.ts'
 import {
   compositions,
-  type Follow,
   isSchema,
   openReferences,
   partOf,
@@ -81,19 +80,9 @@ function expectDescription(document: unknown): { readonly openApi: string; reado
   return { openApi, paths: document.paths }
 }
 
-type Reader = {
-  readonly follow: Follow
-  readonly fieldSays: (schema: unknown) => Said
-  /** The name of the component that a reference means; null: it means none, or is none. */
-  readonly nameOf: (schema: unknown) => string | null
-  readonly types: Map<string, RecordType>
-  /** The fields of each schema that was looked at; null also for one that is being looked at. */
-  readonly fields: Map<unknown, readonly DescribedField[] | null>
-  readonly remarks: Set<string>
-  remark(text: string): void
-}
+type Reader = ReturnType<typeof openReader>
 
-function openReader(document: unknown): Reader {
+function openReader(document: unknown) {
   const remarks = new Set<string>()
   const remark = (text: string) => {
     remarks.add(text)
@@ -102,13 +91,15 @@ function openReader(document: unknown): Reader {
   return {
     follow,
     fieldSays: openFieldReader(follow),
-    nameOf(schema) {
+    /** The name of the component that a reference means; null: it means none, or is none. */
+    nameOf(schema: unknown): string | null {
       const $ref = isSchema(schema) ? schema.$ref : null
       const [, name] = typeof $ref === 'string' ? (/^#\/components\/schemas\/([^/]+)$/.exec($ref) ?? []) : []
       return name ?? null
     },
-    types: new Map(),
-    fields: new Map(),
+    types: new Map<string, RecordType>(),
+    /** The fields of each schema that was looked at; null also for one that is being looked at. */
+    fields: new Map<unknown, readonly DescribedField[] | null>(),
     remarks,
     remark,
   }

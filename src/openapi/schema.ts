@@ -1,6 +1,7 @@
 // The schemas of a description (OpenAPI) and the references between them, which lead inside the document only: nothing is fetched. Pure.
 
 import { ownValue } from '../json/json.ts'
+import { decodedUri } from '../util/text.ts'
 
 export type Schema = { readonly [keyword: string]: unknown }
 /** The schema that a reference means, with what stands beside the reference; null where it leads nowhere or in a circle. */
@@ -56,19 +57,12 @@ export function openReferences(document: unknown, remark: (text: string) => void
 function pointed(document: unknown, $ref: string, steps = 0): unknown {
   let at = document
   for (const part of $ref.split('/').slice(1)) {
+    const name = decodedUri(part)?.replaceAll('~1', '/').replaceAll('~0', '~') ?? part
     if (isSchema(at) && typeof at.$ref === 'string' && steps < mostSteps)
       at = pointed(document, at.$ref, steps + 1)
-    at = typeof at === 'object' && at !== null ? ownValue(at as Schema, decoded(part)) : undefined
+    at = typeof at === 'object' && at !== null ? ownValue(at as Schema, name) : undefined
   }
   return at
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
-  } catch {
-    return part
-  }
 }
 
 /** A schema, and all that it is composed of; `alternatives` picks of what only one applies. */

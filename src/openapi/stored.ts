@@ -11,8 +11,6 @@ import { type DescriptionChange, descriptionChanges } from './changes.ts'
 import type { Description } from './description.ts'
 import type { Finding } from './find-description.ts'
 
-type Client = Queryable
-
 export type StoredDescription = {
   readonly id: string
   readonly service: ServiceName
@@ -26,7 +24,7 @@ export type StoredDescription = {
 
 /** Of each service of a source the description that was read last, also where none is served any more. */
 export async function storedDescriptions(
-  client: Client,
+  client: Queryable,
   {
     source = '',
     service = null,
@@ -47,7 +45,7 @@ export async function storedDescriptions(
 }
 
 /** Whether the description of a service was looked for so lately. Here and below, a service is named with its source before it. */
-export async function wasCheckedWithin(client: Client, service: string, ms: number): Promise<boolean> {
+export async function wasCheckedWithin(client: Queryable, service: string, ms: number): Promise<boolean> {
   const { rowCount } = await client.query(
     `select from tidemark.contract_check
      where service = $1 and checked_at > now() - $2::float8 * interval '1 millisecond'`,
@@ -65,7 +63,7 @@ export type ChangeLine = Pick<DescriptionChange, 'subject' | 'before' | 'after'>
 
 /** The newest first. */
 export async function readDescriptionChanges(
-  client: Client,
+  client: Queryable,
   { limit, withinMs = null }: { readonly limit: number; readonly withinMs?: number | null },
 ): Promise<readonly ChangeLine[]> {
   const { rows } = await client.query<ChangeLine>(
@@ -84,7 +82,7 @@ export type UnusableDescription = {
   readonly since: Date | null
 }
 
-export async function readUnusableDescriptions(client: Client): Promise<readonly UnusableDescription[]> {
+export async function readUnusableDescriptions(client: Queryable): Promise<readonly UnusableDescription[]> {
   const { rows } = await client.query<UnusableDescription>(
     `select service, problem, problem_since as since from tidemark.contract_check
      where problem is not null order by service`,
@@ -93,7 +91,7 @@ export async function readUnusableDescriptions(client: Client): Promise<readonly
 }
 
 /** For a service whose description is not looked for any more. */
-export async function forgetDescriptionProblem(client: Client, service: string): Promise<void> {
+export async function forgetDescriptionProblem(client: Queryable, service: string): Promise<void> {
   await client.query(
     `update tidemark.contract_check set problem = null, problem_since = null
      where service = $1 and problem is not null`,
@@ -139,7 +137,7 @@ export async function keepDescription(
 
 /** Returns its id. If the document is stored already, what was understood of it is updated: a newer program may understand more. */
 async function keep(
-  client: Client,
+  client: Queryable,
   service: string,
   { at, document, description }: Found,
 ): Promise<string | null> {
@@ -158,7 +156,7 @@ async function keep(
 }
 
 async function noteChanges(
-  client: Client,
+  client: Queryable,
   description: readonly [string, string | null],
   changes: readonly DescriptionChange[],
   streamOf: (type: string) => string | null,

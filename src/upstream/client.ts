@@ -34,7 +34,7 @@ import {
   type Transport,
   type UpstreamObserver,
 } from './http/transport.ts'
-import { type AnyRequest, type PreparedRequest, prepareRequest } from './operations/request.ts'
+import { type AnyRequest, prepareRequest } from './operations/request.ts'
 import { type Operation, operationNamed } from './operations/table.ts'
 import { withoutPrivate } from './private-answer.ts'
 
@@ -206,18 +206,13 @@ function openSignInOf(
     Pick<SignInOptions, 'clock' | 'random' | 'observer' | 'log'> & { readonly transport: Transport },
 ): SignIn {
   const { service, name = service, tokens = null, circuits = null, subjectId, apiKey } = options
-  return openSignIn({
-    ...{ ...trying, service, name, tokens, subjectId, apiKey, authUrl: plainUrl(options.authUrl) },
-    send: watched(transport.send, circuits?.signIn ?? null),
-  })
+  const watched: Transport['send'] = (request, signal) =>
+    circuits
+      ? sendWatched(circuits.signIn, request, signal, (until) => transport.send(request, until))
+      : transport.send(request, signal)
+  const authUrl = plainUrl(options.authUrl)
+  return openSignIn({ ...trying, service, name, tokens, subjectId, apiKey, authUrl, send: watched })
 }
-
-const watched =
-  (send: Transport['send'], circuit: Circuit | null): Transport['send'] =>
-  (request, signal) =>
-    circuit === null
-      ? send(request, signal)
-      : sendWatched(circuit, request, signal, (until) => send(request, until))
 
 /** The records of an operation mostly have the same fields in the same order. */
 function openRecordsReaders(): (name: string) => ReadAnswer<Json | RecordPage> {
@@ -244,30 +239,21 @@ type Parts = {
   readonly privateAnswers: PrivateAnswers
 }
 
-type Asked = {
-  readonly operation: Operation
-  readonly prepared: PreparedRequest
-  readonly allowance: SignInAllowance
-  readonly mostBytes: number | undefined
-  readonly largestBytes?: number
-  readonly lowPriority: boolean
-  wasRejected: boolean
-  wasChecked: boolean
-}
+type Asked = ReturnType<typeof prepare> & { readonly largestBytes?: number }
 
 function prepare(
   service: ServiceName,
   given: Operation | string,
   request: AnyRequest,
   { mostBytes, lowPriority = false }: HowToCall = {},
-): Asked {
+) {
   const operation = typeof given === 'string' ? operationNamed(given) : given
   if (operation.service !== service)
     throw new Error(
       `${operation.name} is an operation of the ${operation.service} service, not of ${service}`,
     )
   const prepared = prepareRequest(operation, request)
-  const allowance = { left: 2 }
+  const allowance: SignInAllowance = { left: 2 }
   return { operation, prepared, allowance, mostBytes, lowPriority, wasRejected: false, wasChecked: false }
 }
 

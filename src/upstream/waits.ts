@@ -1,27 +1,21 @@
 // Tells in words what requests to a service wait for at the moment. It learns that by observing the client.
 
 import type { ServiceName } from '../streams/catalog.ts'
-import type { RetryPlanned, UpstreamObserver } from './http/transport.ts'
+import type { RequestDone, RetryPlanned, UpstreamObserver } from './http/transport.ts'
 
-export type Wait = { readonly what: string; readonly until: Date }
-export type Waits = {
-  /** For the client. Passes everything on to the observer that was given. */
-  readonly observer: UpstreamObserver
-  /** Null: it works, or nobody asked. */
-  of(service: ServiceName): Wait | null
-}
-
-export function openWaits(observer: UpstreamObserver = {}, now: () => number = Date.now): Waits {
-  const waits = new Map<ServiceName, Wait>()
+export function openWaits(observer: UpstreamObserver = {}, now: () => number = Date.now) {
+  const waits = new Map<ServiceName, { readonly what: string; readonly until: Date }>()
   return {
-    of: (service) => waits.get(service) ?? null,
+    /** Null: it works, or nobody asked. */
+    of: (service: ServiceName) => waits.get(service) ?? null,
+    /** For the client. Passes everything on to the observer that was given. */
     observer: {
       ...observer,
-      requestDone(request) {
+      requestDone(request: RequestDone) {
         if (request.isAnswered) waits.delete(request.service)
         observer.requestDone?.(request)
       },
-      retryPlanned(retry) {
+      retryPlanned(retry: RetryPlanned) {
         waits.set(retry.service, { what: inWords(retry), until: new Date(now() + retry.delayMs) })
         observer.retryPlanned?.(retry)
       },

@@ -1,11 +1,6 @@
 // A few places for many people: each may have some of them at once, and waits for more in a short queue. So one who asks for very much
 // waits for themselves, and all others are served. Knows nothing of what is done in a place.
 
-export type Places = {
-  /** Resolves with what gives the place back, or with null: there are too many before this one, or the wait was too long or given up. */
-  take(who: unknown, givenUp: AbortSignal): Promise<(() => void) | null>
-}
-
 type Limits = {
   readonly inAll: number
   readonly ofOne: number
@@ -15,7 +10,7 @@ type Limits = {
 }
 type Waiting = { readonly who: unknown; readonly begin: () => void }
 
-export function openPlaces(most: Limits): Places {
+export function openPlaces(most: Limits) {
   const taken: unknown[] = []
   const waiting = new Set<Waiting>()
   const takenBy = (who: unknown) => taken.filter((one) => one === who).length
@@ -39,7 +34,8 @@ export function openPlaces(most: Limits): Places {
   }
 
   return {
-    async take(who, givenUp) {
+    /** Resolves with what gives the place back, or with null: there are too many before this one, or the wait was too long or given up. */
+    async take(who: unknown, givenUp: AbortSignal): Promise<(() => void) | null> {
       if (isFree(who)) return begin(who)
       const mine = [...waiting].filter((one) => one.who === who).length
       if (mine >= most.waitingOfOne || waiting.size >= most.waitingInAll || givenUp.aborted) return null

@@ -1,5 +1,7 @@
 // DATABASE_URL as people have it: one host or several, a socket or TCP. Read into one URL a host, each of a form that the driver knows.
 
+import { decodedUri } from './text.ts'
+
 /** What a session has to be like. What libpq also knows and is written nowhere here is no setting of it. */
 export const sessionWishes = [
   'any',
@@ -50,11 +52,9 @@ const readHost = (host: string): Address => ({ host: host.trim(), port: '' })
 
 function readAddress(text: string): Address {
   const [, host = '', port = ''] = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(text.trim()) ?? []
-  try {
-    return { host: decodeURIComponent(host).replace(/^\[(.*)\]$/, '$1'), port }
-  } catch {
-    throw new Error(notAUrl)
-  }
+  const plain = decodedUri(host)
+  if (plain === null) throw new Error(notAUrl)
+  return { host: plain.replace(/^\[(.*)\]$/, '$1'), port }
 }
 
 function urlOf(

@@ -17,13 +17,14 @@ export const noProxies: Proxies = { https: null, http: null, exceptions: [] }
 /** The proxy for an address; null: it is asked directly. This machine is never asked through one. */
 export function proxyOf(url: URL, proxies: Proxies): URL | null {
   const proxy = url.protocol === 'https:' ? proxies.https : proxies.http
-  const host = hostOf(url)
+  const host = plainHost(url.hostname)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   if (proxy === null || isLoopback(host)) return null
   return proxies.exceptions.some((one) => isMeant(one.toLowerCase(), host, port)) ? null : new URL(proxy)
 }
 
-const hostOf = ({ hostname }: URL): string =>
+/** Without the brackets of an address, and without the dot that may end a name. */
+const plainHost = (hostname: string): string =>
   hostname
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')
@@ -51,12 +52,11 @@ function isInNetwork(host: string, network: string, prefix: number): boolean {
 }
 
 export type Agents = { readonly http: HttpAgent; readonly https: HttpsAgent }
-export type OpenAgents = { of(url: URL): Agents; close(): void }
 
 /** A proxy that takes the connection and then says nothing is given up after this. */
 const tunnelMs = 15_000
 
-export function openAgents(proxies: Proxies, { keepAlive }: { readonly keepAlive: boolean }): OpenAgents {
+export function openAgents(proxies: Proxies, { keepAlive }: { readonly keepAlive: boolean }) {
   const how = { keepAlive, maxSockets: 32 }
   const direct = { http: new HttpAgent(how), https: new HttpsAgent(how) }
   // Which addresses go past the proxies is decided above, as curl has it: the platform's own rules leave out what is below a name.
@@ -67,9 +67,39 @@ export function openAgents(proxies: Proxies, { keepAlive }: { readonly keepAlive
   const through = { ...how, proxyEnv, timeout: tunnelMs }
   const proxied = { http: new HttpAgent(through), https: new HttpsAgent(through) }
   return {
-    of: (url) => (proxyOf(url, proxies) === null ? direct : proxied),
+    of: (url: URL): Agents => (proxyOf(url, proxies) === null ? direct : proxied),
     close() {
       for (const agent of [direct.http, direct.https, proxied.http, proxied.https]) agent.destroy()
     },
   }
+}
+
+// Which hosts only this machine or a private network reaches: there plain text is the owner's business. Names are judged as they are
+// written, and never looked up.
+const privateNetworks = new BlockList()
+for (const [network, prefix] of [
+  ['127.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['169.254.0.0', 16],
+] as const)
+  privateNetworks.addSubnet(network, prefix, 'ipv4')
+for (const [network, prefix] of [
+  ['::1', 128],
+  ['fc00::', 7],
+  ['fe80::', 10],
+] as const)
+  privateNetworks.addSubnet(network, prefix, 'ipv6')
+
+/** A name without dots is one of this network, unless it is a number: that is an address written oddly. */
+const singleLabel = /^(?!\d+$|0x[\da-f]+$)[^.:]+$/
+const privateEnding = /\.(?:localhost|local|internal|svc)$/
+
+/** `host` as a URL has it. */
+export function isPrivateHost(host: string): boolean {
+  const name = plainHost(host)
+  const version = isIP(name)
+  if (version !== 0) return privateNetworks.check(name, version === 4 ? 'ipv4' : 'ipv6')
+  return name === '' || singleLabel.test(name) || privateEnding.test(name)
 }

@@ -2,6 +2,8 @@
 // because then each deployment has one variable to set, and because most programs that take a URL write sentinels in this way: hosts with
 // commas between, and the name of the primary as the path. The passwords may stand in variables of their own, and so in files.
 
+import { decodedUri } from './text.ts'
+
 export type RedisHost = { readonly host: string; readonly port: number }
 export type RedisUrl = {
   readonly kind: 'single' | 'sentinel' | 'cluster'
@@ -80,11 +82,10 @@ function readHost(text: string, usualPort: number): RedisHost {
 }
 
 function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch (cause) {
-    throw new Error('has a percent sign that stands for no other character: write %25 for it', { cause })
-  }
+  const plain = decodedUri(text)
+  if (plain === null)
+    throw new Error('has a percent sign that stands for no other character: write %25 for it')
+  return plain
 }
 
 const sentinelOptions = ['sentinelUsername', 'sentinelPassword']

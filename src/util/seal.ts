@@ -3,28 +3,25 @@
 
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 
-export type Seal = {
-  close(text: string, purpose: string): string
-  /** Null: it was sealed with another key, or for something else. */
-  open(sealed: string, purpose: string): string | null
-}
+export type Seal = ReturnType<typeof openSeal>
 
 const [ivBytes, tagBytes] = [12, 16]
 const cipher = 'aes-256-gcm'
 
 /** Whoever has what is stored may try keys: each takes them a tenth of a second. */
-export function openSeal(secret: string): Seal {
+export function openSeal(secret: string) {
   let known: Buffer | null = null
   const key = () =>
     (known ??= scryptSync(secret, 'tidemark seal', 32, { N: 32_768, maxmem: 64 * 1024 * 1024 }))
   return {
-    close(text, purpose) {
+    close(text: string, purpose: string): string {
       const iv = randomBytes(ivBytes)
       const closing = createCipheriv(cipher, key(), iv).setAAD(Buffer.from(purpose))
       const closed = Buffer.concat([closing.update(text, 'utf8'), closing.final()])
       return Buffer.concat([iv, closing.getAuthTag(), closed]).toString('base64url')
     },
-    open(sealed, purpose) {
+    /** Null: it was sealed with another key, or for something else. */
+    open(sealed: string, purpose: string): string | null {
       const bytes = Buffer.from(sealed, 'base64url')
       const [iv, tag] = [bytes.subarray(0, ivBytes), bytes.subarray(ivBytes, ivBytes + tagBytes)]
       if (tag.length < tagBytes) return null

@@ -3,13 +3,6 @@
 
 export const mask = '[secret]'
 
-export type Secrets = {
-  add(secret: string): void
-  remove(secret: string): void
-  /** The text without any of them. */
-  maskedIn(text: string): string
-}
-
 /** A piece of a secret in one encoding. */
 type Form = {
   /** Of the whole secret. */
@@ -21,21 +14,22 @@ type Form = {
   readonly next: Form | null
 }
 
-export function openSecrets(): Secrets {
+export function openSecrets() {
   const known = new Map<string, readonly Form[]>()
   const anchors = openAnchors()
   return {
-    add(secret) {
+    add(secret: string) {
       if (known.has(secret)) return
       const forms = formsOf(secret)
       known.set(secret, forms)
       forms.forEach(anchors.add)
     },
-    remove(secret) {
+    remove(secret: string) {
       known.get(secret)?.forEach(anchors.remove)
       known.delete(secret)
     },
-    maskedIn(text) {
+    /** The text without any of them. */
+    maskedIn(text: string) {
       const found = anchors.foundIn(text)
       if (found.size === 0) return text
       // The longest first: a shorter one may be part of it, and would leave the rest behind.

@@ -92,6 +92,15 @@ export const jsonText = (document: unknown, indent = 2): string =>
       .join(''),
   )
 
+/** Of a part of a URL; null: it has a percent sign that stands for no character. */
+export function decodedUri(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
 // Text of others on its way to Postgres, which holds neither a NUL nor, in JSON, half of a character.
 export const holdableText = (text: string): string => text.replaceAll('\0', '\\0')
 

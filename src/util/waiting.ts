@@ -59,18 +59,12 @@ export const systemClock: Clock = {
 }
 
 // A gate for two classes of work: what people wait for goes first, and the rest waits meanwhile, though never for long.
-export type PriorityGate = {
-  /** Goes first as long as it takes. */
-  first<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Waits until nobody goes first, but no longer than the bound. */
-  yieldTo(signal: AbortSignal): Promise<void>
-}
-
-export function openPriorityGate({ longestMs }: { readonly longestMs: number }): PriorityGate {
+export function openPriorityGate({ longestMs }: { readonly longestMs: number }) {
   let underWay = 0
   let free = Promise.withResolvers<void>()
   return {
-    async first(work) {
+    /** Goes first as long as it takes. */
+    async first<Result>(work: () => Promise<Result>): Promise<Result> {
       underWay++
       try {
         return await work()
@@ -81,7 +75,8 @@ export function openPriorityGate({ longestMs }: { readonly longestMs: number }):
         }
       }
     },
-    async yieldTo(signal) {
+    /** Waits until nobody goes first, but no longer than the bound. */
+    async yieldTo(signal: AbortSignal): Promise<void> {
       if (underWay === 0) return
       await withTimeout(longestMs, untilAborted(free.promise, signal)).catch(unlessTimedOut)
     },

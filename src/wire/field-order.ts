@@ -1,30 +1,10 @@
 // The names of the fields that the records of one operation were seen to have, and which mostly follows which: where a record keeps to
 // that, its names are compared with a few words of memory instead of being read.
 
-import { openSpareBytes, type SpareBytes } from './spare-bytes.ts'
+import { openSpareBytes } from './spare-bytes.ts'
 
 /** Each field has a number, from 1 on; 0 is where a record begins. */
-export type FieldOrder = {
-  readonly names: string[]
-  readonly numbers: Map<string, number>
-  /** Which field came behind each field the last time. */
-  next: Int32Array
-  /** The names as they stand in a compact text, with quotes and colon, one behind the other. */
-  bytes: Uint8Array
-  words: DataView
-  /** Where each begins, and how long it is. */
-  starts: Int32Array
-  lengths: Int32Array
-  end: number
-  /** How long the longest is, and at least a few bytes. */
-  longest: number
-  /** By the hash of a name, a field whose name has it. */
-  readonly slots: Int16Array
-  /** How long a record was in the last list that had some. */
-  recordBytes: number
-  /** Memory for the places of the next list. */
-  readonly spare: SpareBytes
-}
+export type FieldOrder = ReturnType<typeof newFieldOrder>
 
 // An upstream may make up a field name for every record (P10).
 const mostFields = 1_000
@@ -37,20 +17,27 @@ const longestHashed = 100
 // Enough for a few pages.
 const mostSpareBytes = 16 * 1024 * 1024
 
-export function newFieldOrder(): FieldOrder {
+export function newFieldOrder() {
   const bytes = new Uint8Array(firstBytes)
   return {
     names: [''],
-    numbers: new Map(),
+    numbers: new Map<string, number>(),
+    /** Which field came behind each field the last time. */
     next: new Int32Array(mostFields + 1),
+    /** The names as they stand in a compact text, with quotes and colon, one behind the other. */
     bytes,
     words: new DataView(bytes.buffer),
+    /** Where each begins, and how long it is. */
     starts: new Int32Array(mostFields + 1),
     lengths: new Int32Array(mostFields + 1),
     end: 0,
+    /** How long the longest is, and at least a few bytes. */
     longest: 8,
+    /** By the hash of a name, a field whose name has it. */
     slots: new Int16Array(slotCount),
+    /** How long a record was in the last list that had some. */
     recordBytes: 1_000,
+    /** Memory for the places of the next list. */
     spare: openSpareBytes(mostSpareBytes),
   }
 }

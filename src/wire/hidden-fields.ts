@@ -8,10 +8,11 @@ import {
   closeBracket,
   colon,
   comma,
+  endOfPlainValue,
   openBrace,
   openBracket,
   quote,
-  skipPlainValue,
+  skipName,
   skipSpace,
   skipString,
 } from './skip.ts'
@@ -61,7 +62,7 @@ export function hideFields(bytes: Buffer, hiding: Hiding, isList: boolean): Buff
         ? hideInRecords(walk, first, hiding, 1)
         : bytes[first] === quote && hiding.hidesOwn
           ? hideWhole(walk, first, hiding)
-          : endOfPlain(bytes, first)
+          : endOfPlainValue(bytes, first)
   return end === bad || skipSpace(bytes, end) < bytes.length ? null : rewritten(walk)
 }
 
@@ -108,12 +109,7 @@ function hideInValue(walk: Walk, at: number, hiding: Hiding, depth: number): num
   if (bytes[at] === openBrace) return hideInObject(walk, at, hiding, { depth, around: 0 })
   if (bytes[at] === openBracket)
     return hideInList(walk, at, (item) => hideInValue(walk, item, hiding, depth + 1))
-  return endOfPlain(bytes, at)
-}
-
-function endOfPlain(bytes: Buffer, at: number): number {
-  const end = skipPlainValue(bytes, at)
-  return end < 0 ? ~end : end
+  return endOfPlainValue(bytes, at)
 }
 
 /** A list of records: what is no object in it is hidden whole. */
@@ -165,7 +161,7 @@ function hideInObject(walk: Walk, start: number, hiding: Hiding, where: Where): 
     let valueAt = at + (order.lengths[field] as number)
     let name = order.names[field] as string
     if (field === 0) {
-      valueAt = endOfName(bytes, at)
+      valueAt = skipName(bytes, at)
       if (valueAt === bad) return bad
       name = nameIn(bytes, at)
       field = Math.max(0, numberOf(order, name))
@@ -178,7 +174,7 @@ function hideInObject(walk: Walk, start: number, hiding: Hiding, where: Where): 
     if (mayHoldRecords(bytes[valueAt], where)) hide = undefined
     const end =
       hide === undefined && !isNested(bytes[valueAt])
-        ? endOfPlain(bytes, valueAt)
+        ? endOfPlainValue(bytes, valueAt)
         : hideMember(walk, valueAt, { name, hiding, hide, where })
     if (end === bad) return bad
     const next = skipSpace(bytes, end)
@@ -193,14 +189,6 @@ function hideInObject(walk: Walk, start: number, hiding: Hiding, where: Where): 
 }
 
 const isNested = (byte: number | undefined): boolean => byte === openBrace || byte === openBracket
-
-/** Behind the colon. */
-function endOfName(bytes: Buffer, start: number): number {
-  const end = bytes[start] === quote ? skipString(bytes, start) : bad
-  if (end === bad) return bad
-  const at = skipSpace(bytes, end < 0 ? ~end : end)
-  return bytes[at] === colon ? at + 1 : bad
-}
 
 function nameIn(bytes: Buffer, start: number): string {
   const end = skipString(bytes, start)

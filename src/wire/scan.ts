@@ -34,25 +34,7 @@ ordinary[backslash] = 0
 /** `null` */
 const nullWord = 0x6e756c6c
 
-type Scan = {
-  readonly bytes: Buffer
-  readonly view: DataView
-  readonly order: FieldOrder
-  /** Where the name ended that was read last. */
-  nameEnd: number
-  recordCount: number
-  /** The record in hand holds objects or lists. */
-  isNested: boolean
-  /** How many places of fields are taken. */
-  fieldEnd: number
-  recordStarts: Int32Array
-  recordEnds: Int32Array
-  firstFields: Int32Array
-  valueStarts: Int32Array
-  valueEnds: Int32Array
-  /** The memory that these arrays are made in, until they have to grow. */
-  readonly memory: Buffer
-}
+type Scan = ReturnType<typeof startScan>
 
 /**
  * Null: it is no list, or none that this scan reads. `order` learns what the records show. Throws a JsonError when there are too many
@@ -80,7 +62,7 @@ export function scanRecords(
 
 const fewRecords = 16
 
-function startScan(bytes: Buffer, order: FieldOrder): Scan {
+function startScan(bytes: Buffer, order: FieldOrder) {
   // Room for as many records as there are if they are as long as those of the list before.
   const likely = fewRecords + Math.ceil((1.1 * bytes.length) / order.recordBytes)
   const records = Math.min(mostRecords, likely)
@@ -96,15 +78,19 @@ function startScan(bytes: Buffer, order: FieldOrder): Scan {
     bytes,
     view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
     order,
+    /** Where the name ended that was read last. */
     nameEnd: 0,
+    /** The record in hand holds objects or lists. */
     isNested: false,
     recordCount: 0,
+    /** How many places of fields are taken. */
     fieldEnd: 0,
     recordStarts: part(records),
     recordEnds: part(records),
     firstFields: part(records + 1).fill(0, 0, 1),
     valueStarts: part(fields).fill(0),
     valueEnds: part(fields),
+    /** In which these arrays are made, until they have to grow. */
     memory,
   }
 }
@@ -165,7 +151,7 @@ function makeRoom(scan: Scan, scanned: number): void {
   }
 }
 
-function grown(places: Int32Array, length: number): Int32Array {
+function grown(places: Int32Array, length: number) {
   const larger = new Int32Array(length)
   larger.set(places)
   return larger

@@ -124,7 +124,12 @@ export function skipValue(bytes: Buffer, start: number, depth: number): number {
   if (depth > deepest) return bad
   if (bytes[start] === openBrace) return skipMembers(bytes, start, depth, closeBrace)
   if (bytes[start] === openBracket) return skipMembers(bytes, start, depth, closeBracket)
-  const end = skipPlainValue(bytes, start)
+  return endOfPlainValue(bytes, start)
+}
+
+/** The same as `skipPlainValue`, whether a string has escapes or not. */
+export function endOfPlainValue(bytes: Buffer, at: number): number {
+  const end = skipPlainValue(bytes, at)
   return end < 0 ? ~end : end
 }
 
@@ -147,7 +152,7 @@ function skipMembers(bytes: Buffer, start: number, depth: number, last: number):
 }
 
 /** To the value behind a name. */
-function skipName(bytes: Buffer, start: number): number {
+export function skipName(bytes: Buffer, start: number): number {
   if (bytes[start] !== quote) return bad
   const end = skipString(bytes, start)
   if (end === bad) return bad

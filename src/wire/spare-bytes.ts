@@ -4,26 +4,23 @@
 /** The next page may be a little longer. What is not written to takes no memory. */
 const slack = 1.25
 
-export type SpareBytes = {
-  /** At least so many bytes. What they hold is left over from before. */
-  take(least: number): Buffer
-  /** Nobody may look at them any more. */
-  giveBack(bytes: Buffer): void
-}
+export type SpareBytes = ReturnType<typeof openSpareBytes>
 
 /** `most` is how many bytes are kept at most while nobody uses them (P10). */
-export function openSpareBytes(most: number): SpareBytes {
+export function openSpareBytes(most: number) {
   const spare: Buffer[] = []
   let kept = 0
   return {
-    take(least) {
+    /** At least so many bytes. What they hold is left over from before. */
+    take(least: number): Buffer {
       const index = spare.findIndex(({ length }) => length >= least)
       const [found] = index < 0 ? [] : spare.splice(index, 1)
       kept -= found?.length ?? 0
       // All buffers are made in the same way: others have another shape for the engine, and it would compile what reads them once more.
       return found ?? Buffer.allocUnsafeSlow(Math.ceil(least * slack))
     },
-    giveBack(bytes) {
+    /** Nobody may look at them any more. */
+    giveBack(bytes: Buffer): void {
       spare.push(bytes)
       kept += bytes.length
       while (kept > most) {

@@ -2,7 +2,7 @@
 
 import type { Pool } from 'pg'
 import { describe, expect, it } from 'vitest'
-import { believeDescriptions } from '../../src/openapi/believe.ts'
+import { believeDescriptions } from '../../src/openapi/descriptions.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
 

@@ -3,8 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { findOperation } from '../../src/upstream/operations/find.ts'
-import { ParameterError } from '../../src/upstream/operations/parameters.ts'
-import { prepareRequest } from '../../src/upstream/operations/request.ts'
+import { ParameterError, prepareRequest } from '../../src/upstream/operations/request.ts'
 import { allOperations, operations } from '../../src/upstream/operations/table.ts'
 
 const bounds = {

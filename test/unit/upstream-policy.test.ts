@@ -3,7 +3,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { keepSecret } from '../../src/log.ts'
-import { readTokenAnswer } from '../../src/upstream/auth/token-answer.ts'
+import { readTokenAnswer } from '../../src/upstream/auth/token-request.ts'
 import { notBeforeTime } from '../../src/upstream/http/answer.ts'
 import { openRateLimit } from '../../src/upstream/http/budget.ts'
 import {
@@ -97,7 +97,7 @@ describe('readTokenAnswer', () => {
   const read = (body: unknown, date?: string) =>
     readTokenAnswer({
       bytes: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
-      date,
+      headers: { date },
       receivedAtMs: now,
     })
   const token = 'abc.DEF-123_~+/='

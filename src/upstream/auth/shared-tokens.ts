@@ -6,7 +6,7 @@ import { keepToken, type Logger } from '../../log.ts'
 import { messageOf } from '../../util/errors.ts'
 import { sentence } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import type { TokenAnswer } from './token-answer.ts'
+import type { TokenAnswer } from './token-request.ts'
 
 /** Who signs in, and by which key. Whoever lacks the key cannot read the token. */
 export type Identity = {
@@ -30,20 +30,15 @@ export type TokenPlace = {
   /** Null: somebody else signs in. Otherwise what to call afterwards. */
   claim(identity: Identity, longestMs: number): Promise<(() => Promise<void>) | null>
 }
-export type SharedTokens = {
-  /** `unlike`: a token that is of no more use, and whether that is because it was rejected. */
-  through(
-    identity: Identity,
-    unlike: { readonly token: string; readonly isRejected: boolean } | null,
-    signIn: () => Promise<TokenAnswer>,
-  ): Promise<TokenAnswer>
-}
+/** A token that is of no more use, and whether that is because it was rejected. */
+type Unlike = { readonly token: string; readonly isRejected: boolean } | null
+export type SharedTokens = ReturnType<typeof openSharedTokens>
 
 const longestSignInMs = 15_000
 const lookEveryMs = 200
 const answerMs = 2_000
 
-export function openSharedTokens(kept: TokenPlace, log: Logger): SharedTokens {
+export function openSharedTokens(kept: TokenPlace, log: Logger) {
   let isAway = false
   /** Rejects when the place is away. */
   async function ask<Answer>(work: Promise<Answer>): Promise<Answer> {
@@ -61,7 +56,7 @@ export function openSharedTokens(kept: TokenPlace, log: Logger): SharedTokens {
     return null
   }
 
-  async function lookUp(identity: Identity, unlike: Parameters<SharedTokens['through']>[1]) {
+  async function lookUp(identity: Identity, unlike: Unlike) {
     const held = await ask(kept.get(identity))
     if (held === null) return null
     keepToken(held.token)
@@ -71,7 +66,11 @@ export function openSharedTokens(kept: TokenPlace, log: Logger): SharedTokens {
   }
 
   return {
-    async through(identity, unlike, signIn) {
+    async through(
+      identity: Identity,
+      unlike: Unlike,
+      signIn: () => Promise<TokenAnswer>,
+    ): Promise<TokenAnswer> {
       const endsMs = performance.now() + longestSignInMs
       let release: (() => Promise<void>) | null = null
       try {

@@ -6,20 +6,11 @@ import { untilAborted } from '../../util/waiting.ts'
 import { errorOf, isLeftAlone, UpstreamError } from '../http/errors.ts'
 import type { SignInDone } from '../http/transport.ts'
 import type { SharedTokens } from './shared-tokens.ts'
-import type { TokenAnswer } from './token-answer.ts'
-import { requestToken, type SignInOptions, tokenUrl } from './token-request.ts'
+import { requestToken, type SignInOptions, type TokenAnswer, tokenUrl } from './token-request.ts'
 
 /** How many more sign-ins a request may cause. */
 export type SignInAllowance = { left: number }
-export type SignIn = {
-  token(allowance: SignInAllowance, signal: AbortSignal): Promise<string>
-  /** The upstream rejected this token: gets another one, or fails when there is no other. */
-  renew(rejected: string, allowance: SignInAllowance, signal: AbortSignal): Promise<void>
-  /** The upstream refused a request with this token, which may have ended. Signs in again if that is due; true: there is another one now. */
-  check(refused: string, signal: AbortSignal): Promise<boolean>
-  /** The upstream accepted this token. */
-  confirm(token: string): void
-}
+export type SignIn = ReturnType<typeof openSignIn>
 
 const renewBeforeEndMs = 60_000
 /** Refusals lead to a new sign-in only so often: mostly they are about rights, and no other token would help. */
@@ -27,7 +18,7 @@ const checkEveryMs = 600_000
 
 type Token = { readonly text: string; readonly renewAtMs: number; readonly endsAtMs: number }
 
-export function openSignIn(options: SignInOptions): SignIn {
+export function openSignIn(options: SignInOptions) {
   const { service, clock, log } = options
   const attempts = openAttempts(options)
   let trustedUntilMs = 0
@@ -39,7 +30,7 @@ export function openSignIn(options: SignInOptions): SignIn {
   }
 
   return {
-    async token(allowance, signal) {
+    async token(allowance: SignInAllowance, signal: AbortSignal): Promise<string> {
       const nowMs = clock.now()
       const token = attempts.current()
       const isRejected = token !== null && attempts.isRejected(token.text)
@@ -53,7 +44,8 @@ export function openSignIn(options: SignInOptions): SignIn {
         signIn().catch((err) => log.debug({ service, err }, 'could not renew the token before its end'))
       return token.text
     },
-    async renew(text, allowance, signal) {
+    /** The upstream rejected this token: gets another one, or fails when there is no other. */
+    async renew(text: string, allowance: SignInAllowance, signal: AbortSignal): Promise<void> {
       const token = attempts.current()
       if (token && token.text !== text) return
       attempts.reject(text)
@@ -62,7 +54,8 @@ export function openSignIn(options: SignInOptions): SignIn {
       const reason = attempts.whyNotAsked()
       if (renewed === text && reason) throw reason
     },
-    async check(text, signal) {
+    /** The upstream refused a request with this token, which may have ended. Signs in again if that is due; true: there is another one now. */
+    async check(text: string, signal: AbortSignal): Promise<boolean> {
       const isDue = attempts.isUnderWay() || clock.now() >= trustedUntilMs
       if (attempts.current()?.text === text && isDue) {
         trustedUntilMs = clock.now() + checkEveryMs
@@ -73,6 +66,7 @@ export function openSignIn(options: SignInOptions): SignIn {
       }
       return attempts.current()?.text !== text
     },
+    /** The upstream accepted this token. */
     confirm: attempts.accept,
   }
 }
@@ -85,20 +79,8 @@ type Pause = {
   readonly apiKey: string | null
 }
 
-type Attempts = {
-  current(): Token | null
-  isRejected(text: string): boolean
-  reject(text: string): void
-  accept(text: string): void
-  isUnderWay(): boolean
-  /** Why the identity provider is not asked at the moment; null when it is. */
-  whyNotAsked(): UpstreamError | null
-  /** Joins the sign-in under way or starts one. */
-  once(): Promise<Token>
-}
-
 /** The sign-ins of a service one after the other, with what is known of its token. */
-function openAttempts(options: SignInOptions): Attempts {
+function openAttempts(options: SignInOptions) {
   const { service, name, clock, observer, log } = options
   let token: Token | null = null
   let rejected: string | null = null
@@ -145,24 +127,23 @@ function openAttempts(options: SignInOptions): Attempts {
 
   return {
     current: () => token,
-    isRejected: (text) => text === rejected,
-    reject(text) {
+    isRejected: (text: string) => text === rejected,
+    reject(text: string) {
       rejected = text
     },
-    accept(text) {
+    accept(text: string) {
       if (text !== rejected) return
       rejected = null
       pause = null
       failures = 0
     },
     isUnderWay: () => running !== null,
+    /** Why the identity provider is not asked at the moment; null when it is. */
     whyNotAsked: () => pause?.error ?? null,
-    once() {
-      if (
-        pause &&
-        (pause.apiKey ?? options.apiKey()) === options.apiKey() &&
-        leftUntil(pause.untilMs, clock.now(), pause.untilMs - endedMs) > 0
-      )
+    /** Joins the sign-in under way or starts one. */
+    once(): Promise<Token> {
+      const isLeft = pause && leftUntil(pause.untilMs, clock.now(), pause.untilMs - endedMs) > 0
+      if (pause && isLeft && (pause.apiKey ?? options.apiKey()) === options.apiKey())
         return Promise.reject(pause.error)
       running ??= signIn().finally(() => {
         ;[running, endedMs] = [null, clock.now()]

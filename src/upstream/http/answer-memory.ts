@@ -4,19 +4,8 @@
 import { totalmem } from 'node:os'
 import { untilAborted } from '../../util/waiting.ts'
 
-export type AnswerMemory = {
-  /** How many bytes all answers may take together. */
-  readonly most: number
-  open(): Share
-}
-export type Share = {
-  /** Takes so many bytes in all. False: others hold too much at the moment. */
-  take(bytes: number): boolean
-  /** Takes them as soon as there is room. False: there was none in time, or nobody would make any, because all others wait as well. */
-  wait(bytes: number, longestMs: number, signal: AbortSignal): Promise<boolean>
-  /** Given back, also twice. */
-  leave(): void
-}
+export type AnswerMemory = ReturnType<typeof openAnswerMemory>
+export type Share = ReturnType<AnswerMemory['open']>
 
 const megabyte = 1024 * 1024
 /** What the program takes besides answers. */
@@ -32,7 +21,7 @@ export function answerBytesFor(memoryBytes: number): number {
   return Math.min(mostBytes, Math.max(leastBytes, Math.floor((memoryBytes - programBytes) * share)))
 }
 
-export function openAnswerMemory(most: number): AnswerMemory {
+export function openAnswerMemory(most: number) {
   let held = 0
   let holderCount = 0
   let waiterCount = 0
@@ -42,6 +31,7 @@ export function openAnswerMemory(most: number): AnswerMemory {
     changed = Promise.withResolvers()
   }
   return {
+    /** How many bytes all answers may take together. */
     most,
     open() {
       let mine = 0
@@ -57,8 +47,10 @@ export function openAnswerMemory(most: number): AnswerMemory {
         return true
       }
       return {
+        /** Takes so many bytes in all. False: others hold too much at the moment. */
         take,
-        async wait(bytes, longestMs, signal) {
+        /** Takes them as soon as there is room. False: there was none in time, or nobody would make any, because all others wait as well. */
+        async wait(bytes: number, longestMs: number, signal: AbortSignal): Promise<boolean> {
           const isHolder = mine > 0
           const late = AbortSignal.timeout(longestMs)
           const isLate = new Promise<void>((resolve) => late.addEventListener('abort', () => resolve()))
@@ -73,6 +65,7 @@ export function openAnswerMemory(most: number): AnswerMemory {
             if (isHolder) waiterCount--
           }
         },
+        /** Given back, also twice. */
         leave() {
           isOver = true
           if (mine > 0) holderCount--

@@ -5,6 +5,7 @@ import type { Logger } from '../../log.ts'
 import { type BackoffPolicy, leftUntil, longestAskedMs } from '../../util/backoff.ts'
 import { messageOf } from '../../util/errors.ts'
 import { sentence } from '../../util/text.ts'
+import { openTurns } from '../../util/turns.ts'
 import { type Clock, systemClock, withTimeout } from '../../util/waiting.ts'
 import { type CircuitPlace, type Circuits, openCircuits, type StoredCircuit } from './circuit.ts'
 import type { Told } from './circuit-state.ts'
@@ -61,11 +62,7 @@ export type Budget = {
   first: Promise<void> | null
   forgetPause(): void
 }
-export type Budgets = {
-  /** `host`: where its requests go. */
-  of(bucket: string, host?: string): Budget
-  readonly circuits: Circuits
-}
+export type Budgets = ReturnType<typeof openBudgets>
 
 type Options = {
   readonly clock?: Clock
@@ -96,14 +93,15 @@ export const leftOf = ({ untilMs, askedMs }: Pause, nowMs: number): number =>
   leftUntil(untilMs, nowMs, askedMs + samePauseMs)
 
 /** One for each process. */
-export function openBudgets(options: Options = {}): Budgets {
+export function openBudgets(options: Options = {}) {
   const { clock = systemClock, store = null, workers = () => 0, circuitPolicy: policy } = options
   const known = new Map<string, Budget>()
   const shared = store && openShared({ ...options, store, workers })
   const circuits = openCircuits({ clock, shared, ...(policy && { policy }) })
   return {
     circuits,
-    of(bucket, host) {
+    /** `host`: where its requests go. */
+    of(bucket: string, host?: string): Budget {
       const budget = known.get(bucket) ?? openBudget({ bucket, host: host ?? null, circuits }, clock, shared)
       known.set(bucket, budget)
       return budget
@@ -288,7 +286,7 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
     lastMs = clock.now()
   }
 
-  const { takeTurn, takeLateTurn } = openTwoTurns(takeToken)
+  const [oneByOne, givingWay] = [openTurns(), openTurns()]
   return {
     async take(
       requestsPerSecond,
@@ -302,31 +300,12 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
       }
       waiting++
       try {
-        await (lowPriority ? takeLateTurn : takeTurn)({ requestsPerSecond, signal, soon, meanwhile })
+        const takeTurn = () => oneByOne(() => takeToken({ requestsPerSecond, signal, soon, meanwhile }))
+        await (lowPriority ? givingWay(takeTurn) : takeTurn())
       } finally {
         waiting--
       }
       return clock.now() - askedMs
-    },
-  }
-}
-
-/** One after the other. One that gives up must not hold up those behind it. */
-function openTwoTurns(take: (wanted: Wanted) => Promise<void>) {
-  let queue: Promise<unknown> = Promise.resolve()
-  let givingWay: Promise<unknown> = Promise.resolve()
-
-  function takeTurn(wanted: Wanted): Promise<void> {
-    const mine = queue.then(() => take(wanted))
-    queue = mine.catch(() => undefined)
-    return mine
-  }
-  return {
-    takeTurn,
-    takeLateTurn(wanted: Wanted): Promise<void> {
-      const mine = givingWay.then(() => takeTurn(wanted))
-      givingWay = mine.catch(() => undefined)
-      return mine
     },
   }
 }

@@ -30,29 +30,8 @@ export type CircuitPlace = {
 }
 
 /** Of one who asks a host. */
-export type Circuit = {
-  readonly host: string
-  /** Rejects when nothing is to be sent; looks only if that was so a moment ago. */
-  expect(request: HttpRequest): Promise<void>
-  /** Rejects when nothing is to be sent. Whoever may send tells how it ended. */
-  begin(request: HttpRequest): Promise<Exchange>
-  /** Until when nothing may be sent, as all know it by now; null: it may. */
-  heldUntil(): Promise<Date | null>
-}
-export type Exchange = {
-  /** Of one that tries a host: aborted when it hangs and the host has answered another meanwhile. Its answer may never come. */
-  readonly overtaken: AbortSignal | null
-  answered(): void
-  failed(told: Told): Promise<void>
-  /** It was given up: somebody else may try. */
-  givenUp(): Promise<void>
-}
-export type Circuits = {
-  /** `longestMs`: so long a request takes at most. */
-  of(host: string, asker: Asker, longestMs: number): Circuit
-  /** It was found beside something else. */
-  seen(host: string, found: StoredCircuit): void
-}
+export type Circuit = ReturnType<typeof circuitOf>
+export type Circuits = ReturnType<typeof openCircuits>
 
 type Options = {
   readonly clock: Clock
@@ -79,7 +58,7 @@ const lookOvertakenMs = 1_000
 /** One that tries is given so much more time than its request has. */
 const moreMs = 5_000
 
-export function openCircuits(options: Options): Circuits {
+export function openCircuits(options: Options) {
   const hosts = new Map<string, Host>()
   const hostOf = (host: string): Host => {
     const known = hosts.get(host) ?? openHost(host, options)
@@ -87,9 +66,11 @@ export function openCircuits(options: Options): Circuits {
     return known
   }
   return {
-    of: (host, asker, longestMs) =>
+    /** `longestMs`: so long a request takes at most. */
+    of: (host: string, asker: Asker, longestMs: number): Circuit =>
       circuitOf(hostOf(host), asker, { ...options, host, longestMs: longestMs + moreMs }),
-    seen: (host, found) => hostOf(host).keep(found),
+    /** It was found beside something else. */
+    seen: (host: string, found: StoredCircuit) => hostOf(host).keep(found),
   }
 }
 
@@ -149,22 +130,18 @@ function openHost(host: string, { clock, shared }: Options) {
   }
 }
 
-type Place = {
-  readonly clock: Clock
-  readonly policy?: BackoffPolicy
-  readonly host: string
-  readonly longestMs: number
-}
+type Place = Omit<Options, 'shared'> & { readonly host: string; readonly longestMs: number }
 
-function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit, ...place }: Place): Circuit {
-  const { host, longestMs } = place
+function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit, host, longestMs }: Place) {
   const reportAnswered = openReport(known, asker)
 
-  function exchange(isTry = false, isOfHost = false): Exchange {
+  function exchange(isTry = false, isOfHost = false) {
     const startedMs = clock.now()
     const { overtaken, end } = isOfHost ? watchOvertaken(known, clock, startedMs) : notOvertaken
     return {
+      /** Of one that tries a host: aborted when it hangs and the host has answered another meanwhile. Its answer may never come. */
       overtaken,
+      /** Somebody else may try. */
       async givenUp() {
         end()
         if (!isTry) return
@@ -176,18 +153,15 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
         known.note(true)
         reportAnswered()
       },
-      async failed({ code, status, problem }) {
+      async failed(told: Told) {
         end()
-        // Others read it, and an answer may hold what is not for them.
-        const what = status === null ? problem.slice(0, longestTold) : `status ${status}.`
-        const told = { code, status, problem: what }
         const recent = known.note(false)
         await known.change((before) => {
           const nowMs = known.nowMs()
           const aheadMs = nowMs - clock.now()
           const failure = {
             ...{ nowMs, startedMs: startedMs + aheadMs, answeredMs: known.answeredMs() + aheadMs },
-            ...{ told, recent, policy, random: Math.random() },
+            ...{ told: shortened(told), recent, policy, random: Math.random() },
           }
           return { after: afterFailed(before, asker, failure) }
         })
@@ -200,13 +174,15 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
 
   return {
     host,
-    async expect(request) {
+    /** Rejects when nothing is to be sent; looks only if that was so a moment ago. */
+    async expect(request: HttpRequest): Promise<void> {
       if (held() === null) return
       await known.look()
       const found = held()
       if (found && !mayBeTried(found, known.nowMs())) throw error(request, found)
     },
-    async begin(request) {
+    /** Rejects when nothing is to be sent. Whoever may send tells how it ended. */
+    async begin(request: HttpRequest) {
       await known.look()
       let [isClaimed, isOfHost] = [held() === null, false]
       if (isClaimed) return exchange()
@@ -222,6 +198,7 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
       if (!isClaimed && found) throw error(request, found)
       return exchange(true, isOfHost)
     },
+    /** Until when nothing may be sent, as all know it by now; null: it may. */
     async heldUntil() {
       await known.look()
       const found = held()
@@ -229,6 +206,13 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
     },
   }
 }
+
+/** Others read it, and an answer may hold what is not for them. */
+const shortened = ({ code, status, problem }: Told): Told => ({
+  code,
+  status,
+  problem: status === null ? problem.slice(0, longestTold) : `status ${status}.`,
+})
 
 /** Looks while it is under way whether the host has answered another. */
 function watchOvertaken(known: Host, { now }: Clock, startedMs: number) {

@@ -11,15 +11,10 @@ import type { HttpAnswer, HttpRequest, UpstreamObserver } from './transport.ts'
 
 // Limits how many requests that give way are under way at once. The limit falls when the service says that they are too many, and rises
 // by one after as many as that went well.
-export type Crowd = {
-  add<Result>(work: () => Promise<Result>): Promise<Result>
-  wereTooMany(): void
-}
-
 /** Requests that were under way together may all get that answer: within this time it counts once. */
 const oncePerMs = 1_000
 
-export function openCrowd(clock: Clock): Crowd {
+export function openCrowd(clock: Clock) {
   let most = Number.POSITIVE_INFINITY
   let underWay = 0
   let toldMs = Number.NEGATIVE_INFINITY
@@ -33,7 +28,7 @@ export function openCrowd(clock: Clock): Crowd {
   }
 
   return {
-    async add(work) {
+    async add<Result>(work: () => Promise<Result>): Promise<Result> {
       const { promise: turn, resolve } = Promise.withResolvers<void>()
       waiting.push(resolve)
       letIn()
@@ -68,14 +63,11 @@ export type PacingOptions = {
   readonly clock: Clock
   readonly observer: UpstreamObserver
 }
-export type Pacing = {
-  /** Sends as soon as that is allowed, and heeds what the answer asks for. */
-  send(request: HttpRequest, signal: AbortSignal, lowPriority: boolean, send: Send): Promise<HttpAnswer>
-}
+export type Pacing = ReturnType<typeof openPacing>
 /** Sends one request, until the signal. */
 type Send = (signal: AbortSignal) => Promise<HttpAnswer>
 
-export function openPacing(options: PacingOptions): Pacing {
+export function openPacing(options: PacingOptions) {
   const { service, limits, circuit, longestMs, clock, observer } = options
   const { budget: widest, requestsPerSecond } = limits.at(-1) ?? limits[0]
 
@@ -121,7 +113,13 @@ export function openPacing(options: PacingOptions): Pacing {
   }
 
   return {
-    async send(request, signal, lowPriority, send) {
+    /** Sends as soon as that is allowed, and heeds what the answer asks for. */
+    async send(
+      request: HttpRequest,
+      signal: AbortSignal,
+      lowPriority: boolean,
+      send: Send,
+    ): Promise<HttpAnswer> {
       // A description may be on another host.
       const isWatched = circuit !== null && request.url.origin === circuit.host
       // It takes no place in a budget then.

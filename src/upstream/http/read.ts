@@ -23,17 +23,13 @@ export type Reading = {
 }
 
 /** The network failed, or it took too long. */
-export class ReadFailure extends Error implements NetworkFailure {
+export class ReadFailure extends Error {
   override readonly name = 'ReadFailure'
-  readonly code: string
-  readonly phase: NetworkFailure['phase']
-  readonly timedOutAt: string | null
+  readonly failure: NetworkFailure
 
-  constructor({ code, message, phase, timedOutAt = null }: NetworkFailure) {
-    super(message)
-    this.code = code
-    this.phase = phase
-    this.timedOutAt = timedOutAt
+  constructor(failure: NetworkFailure) {
+    super(failure.message)
+    this.failure = failure
   }
 }
 

@@ -47,10 +47,7 @@ export type HttpAnswer = {
   /** Gives its memory back to the system: what is done next needs as much, and not for an answer. */
   discard(): void
 }
-export type Transport = {
-  send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer>
-  close(): void
-}
+export type Transport = ReturnType<typeof openTransport>
 
 const stepBytes = 4 * 1024 * 1024
 /** A shorter answer cannot hold more values than it may. What its records may hold is counted when they are found. */
@@ -85,7 +82,7 @@ type TransportOptions = {
   readonly memory?: AnswerMemory
 }
 
-export function openTransport(options: TransportOptions): Transport {
+export function openTransport(options: TransportOptions) {
   const { proxies, requestTimeoutMs, maxResponseBytes, clock, freeChunks, memory = answerMemory } = options
   const kept = openAgents(proxies, { keepAlive: true })
   // A kept connection may be closed by the other side at the moment of use. A read is repeated then; a write must not be.
@@ -129,7 +126,7 @@ export function openTransport(options: TransportOptions): Transport {
   }
 
   return {
-    async send(asked, signal) {
+    async send(asked: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
       signal.throwIfAborted()
       const request = { ...asked, proxy: proxyOf(asked.url, proxies) }
       const body = openBody(spare, freeChunks)
@@ -148,7 +145,7 @@ export function openTransport(options: TransportOptions): Transport {
         body.discard()
         share.leave()
         if (signal.aborted) throw signal.reason
-        throw cause instanceof ReadFailure ? networkError(request, cause) : cause
+        throw cause instanceof ReadFailure ? networkError(request, cause.failure) : cause
       }
     },
     close() {

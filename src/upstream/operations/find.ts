@@ -1,6 +1,6 @@
 // Finds the operation that a method and a path with concrete values mean, for a person who typed them.
 
-import { nearest } from '../../util/text.ts'
+import { decodedUri, nearest } from '../../util/text.ts'
 import { allOperations, type Operation, pathParameters } from './table.ts'
 
 export type Found = {
@@ -43,19 +43,11 @@ export function matchPath(
       if (part.toLowerCase() !== given.toLowerCase()) return null
       continue
     }
-    const value = decoded(given)
+    const value = decodedUri(given)
     if (value === null || value === '' || !canBe(name, value)) return null
     values[name] = value
   }
   return values
-}
-
-function decoded(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null
-  }
 }
 
 /** Words of the paths themselves: whoever writes `DELETE /api/Assignment/Id` forgot the id. */

@@ -1,10 +1,13 @@
-// Makes the request of an operation out of its parameters, or says which parameter is out of its bounds. Pure: nothing
-// is sent here.
+// Makes the request of an operation out of its parameters, or says which parameter is out of its bounds: an error names the parameter and
+// its bound. Pure: nothing is sent here.
 
 import type { Json, JsonObject } from '../../json/json.ts'
-import { isObject } from '../../streams/record.ts'
-import { ParameterError, type ParameterKind, parameterText, shown } from './parameters.ts'
-import { type Operation, pathParameters } from './table.ts'
+import { int64, isObject } from '../../streams/record.ts'
+import { type Operation, type ParameterKind, pathParameters } from './table.ts'
+
+export class ParameterError extends Error {
+  override readonly name = 'ParameterError'
+}
 
 /** What an operation is given: its parameters and its body. They are checked before anything is sent. */
 export type AnyRequest = {
@@ -13,14 +16,8 @@ export type AnyRequest = {
   readonly body?: unknown
 }
 
-export type PreparedRequest = {
-  /** Path and query, to be appended to the base URL. */
-  readonly target: string
-  readonly contentType: string | null
-  readonly body: string | null
-}
-
-export function prepareRequest(operation: Operation, request: AnyRequest): PreparedRequest {
+/** `target`: path and query, to be appended to the base URL. */
+export function prepareRequest(operation: Operation, request: AnyRequest) {
   const query = queryText(operation, request.query ?? {})
   const target = `${pathText(operation, request.path ?? {})}${query === '' ? '' : `?${query}`}`
   switch (operation.body) {
@@ -100,4 +97,62 @@ function refuseUnknown(
     const takes = known.length === 0 ? 'takes none' : `takes ${known.join(', ')}`
     throw new ParameterError(`${operation.method} ${operation.path} has no parameter ${name}: it ${takes}`)
   }
+}
+
+const integers = {
+  int32: { min: -(2n ** 31n), max: 2n ** 31n - 1n },
+  int64,
+  pageNumber: { min: 1n, max: 2n ** 31n - 1n },
+}
+
+const digits = /^-?(?:0|[1-9]\d*)$/
+
+/** The parameter as it is sent. */
+function parameterText(name: string, kind: ParameterKind, value: unknown): string {
+  if (kind === 'boolean') return booleanText(name, value)
+  if (kind === 'text') return plainText(name, value)
+  if (kind === 'segment') return segmentText(name, value)
+  return integerText(name, kind, value)
+}
+
+function integerText(name: string, kind: keyof typeof integers, value: unknown): string {
+  const { min, max } = integers[kind]
+  const text = integerSource(value)
+  if (text === null || BigInt(text) < min || BigInt(text) > max)
+    throw new ParameterError(`${name} must be a whole number from ${min} to ${max}, not ${shown(value)}`)
+  return text
+}
+
+function integerSource(value: unknown): string | null {
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) return null
+  const text = JSON.isRawJSON(value) ? value.rawJSON : String(value)
+  const isText = typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint'
+  return (isText || JSON.isRawJSON(value)) && digits.test(text) && text.length <= 20 ? text : null
+}
+
+function booleanText(name: string, value: unknown): string {
+  if (value === true || value === 'true') return 'true'
+  if (value === false || value === 'false') return 'false'
+  throw new ParameterError(`${name} must be true or false, not ${shown(value)}`)
+}
+
+function plainText(name: string, value: unknown): string {
+  if (typeof value !== 'string') throw new ParameterError(`${name} must be a text, not ${shown(value)}`)
+  if (!value.isWellFormed())
+    throw new ParameterError(`${name} holds half a character (a lone surrogate) and cannot be sent`)
+  return value
+}
+
+/** A part of a path. An empty one, or dots, would lead to another path, for example that of the whole list. */
+function segmentText(name: string, value: unknown): string {
+  const text = plainText(name, value)
+  if (text === '' || text === '.' || text === '..')
+    throw new ParameterError(`${name} must be a text other than "", "." and "..", not ${shown(value)}`)
+  return text
+}
+
+function shown(value: unknown): string {
+  if (JSON.isRawJSON(value)) return value.rawJSON.slice(0, 40)
+  const text = typeof value === 'bigint' ? `${value}` : (JSON.stringify(value) ?? String(value))
+  return text.length <= 60 ? text : `${text.slice(0, 57)}…`
 }

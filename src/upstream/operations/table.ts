@@ -1,9 +1,9 @@
 // The table of operations: everything the upstream is known to offer. What a request is made of is in request.ts.
 
 import type { ServiceName } from '../../streams/catalog.ts'
-import type { ParameterKind } from './parameters.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type ParameterKind = 'int32' | 'int64' | 'pageNumber' | 'boolean' | 'text' | 'segment'
 /** `json` is an object; `any json` is what a description says. */
 type BodyKind = 'none' | 'json' | 'form' | 'any json' | 'multipart'
 export type Operation = {
