@@ -1,12 +1,20 @@
 // What is known of the upstream: how long a later run may rely on what an earlier one detected. Both ways of reading, by version and
-// through lists, rest on it. Pure.
+// through lists, rest on it.
 
 import { type BeliefName, confirmedEveryMs, expiryOf, isConfirmed } from '../streams/beliefs.ts'
-import type { Belief } from './ports/store.ts'
+import type { Belief, RunCore } from './ports/store.ts'
 
-export type Detected = { readonly name: string; readonly value: string; readonly evidence: string }
+export type Detected = { readonly name: BeliefName; readonly value: string; readonly evidence: string }
 
 export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
+
+/** What a test of the upstream came to. */
+export type Verdict = {
+  readonly value: 'proven' | 'honoured' | 'ignored' | 'refused' | 'undecided'
+  readonly evidence: string
+}
+export const ignored = (evidence: string): Verdict => ({ value: 'ignored', evidence })
+export const undecided = (evidence: string): Verdict => ({ value: 'undecided', evidence })
 
 export const detected = (name: BeliefName, value: string, evidence: string): Detected => ({
   name,
@@ -32,6 +40,13 @@ export function toRecord(
     return isConfirmed(known, value, now) ? [] : [{ name, value, evidence, testedAt: now }]
   })
 }
+
+/** Writes down what is news of it. */
+export const learn = (
+  { state, findings }: Pick<RunCore, 'state' | 'findings'>,
+  seen: readonly Detected[],
+  now: Date,
+): Promise<void> => findings.learn(toRecord(state.beliefs, seen, now))
 
 const ageMs = ({ testedAt }: Belief, now: Date): number => now.getTime() - testedAt.getTime()
 

@@ -43,5 +43,5 @@ async function record(run: Run<'probe'>, seen: readonly Detected[], now: Date) {
     const known = run.state.beliefs.find((belief) => belief.name === name)
     return known && known.value !== value ? [`${name} was ${known.value} and is ${value}: ${evidence}`] : []
   })
-  return { isComplete: true, yielded: false, note: changed.join('; ') || null }
+  return { isComplete: true, note: changed.join('; ') || null }
 }

@@ -4,19 +4,15 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { type JsonObject, ownValue } from '../../json/json.ts'
-import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
+import type { ReadingContext } from '../perform-run.ts'
 import type { VolatileField } from '../ports/audits.ts'
-import type { Source } from '../ports/source.ts'
-import type { RunFindings } from '../ports/store.ts'
+import type { RunCore } from '../ports/store.ts'
 
 const pairsOfLooks = 3
 
-type Looking = {
-  readonly source: Pick<Source, 'lookup'>
-  readonly run: { readonly findings: Pick<RunFindings, 'setVolatile'> }
-  readonly stream: ChangesStream
-  readonly signal: AbortSignal
+type Looking = Pick<ReadingContext, 'source' | 'stream' | 'signal'> & {
+  readonly run: Pick<RunCore, 'findings'>
 }
 
 /** `keys` are of records that came with other content at the same version. Returns the fields that are newly known to be volatile. */

@@ -8,7 +8,7 @@ import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, keyReader, readRecords, toInt64 } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import { parsedRecords } from '../../wire/record-page.ts'
-import { type Detected, detected, toRecord, usable } from '../capabilities.ts'
+import { type Detected, detected, learn, usable } from '../capabilities.ts'
 import { KeyOrderBroken, keyListing } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
@@ -70,7 +70,7 @@ export function findDeletions(context: ReadingContext): Promise<RunOutcome> {
 
 const waitsForPolls = 'the last poll was shown nothing that is known, so what is missing proves nothing'
 
-const done = (note: string | null, isComplete = true): RunReading => ({ isComplete, yielded: false, note })
+const done = (note: string | null, isComplete = true): RunReading => ({ isComplete, note })
 
 async function findAll(search: Search): Promise<RunReading> {
   const { run, now } = search
@@ -101,8 +101,7 @@ async function findAll(search: Search): Promise<RunReading> {
   return done(parts.filter(Boolean).join('; ') || null)
 }
 
-const believe = ({ run, now }: Pick<Search, 'run' | 'now'>, belief: Detected): Promise<void> =>
-  run.findings.learn(toRecord(run.state.beliefs, [belief], now()))
+const believe = ({ run, now }: Search, belief: Detected): Promise<void> => learn(run, [belief], now())
 
 // ── what the list does ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,22 +1,21 @@
 // Whether a list can be filtered and sorted by key, as a run may rely on it: known from an earlier run, or found out now.
 
 import { messageOf } from '../../util/errors.ts'
-import { detected, toRecord, usable } from '../capabilities.ts'
-import type { Source } from '../ports/source.ts'
+import { detected, learn, usable } from '../capabilities.ts'
 import type { RunCore } from '../ports/store.ts'
-import { KeyOrderBroken, type KeyOrderProof, keyListing, proveKeyOrder } from './by-key.ts'
+import { type KeyedList, KeyOrderBroken, type KeyOrderProof, keyListing, proveKeyOrder } from './by-key.ts'
 
-export async function keyOrderOf(context: {
+export type KeyOrderContext = KeyedList & {
   readonly run: Pick<RunCore, 'state' | 'findings' | 'progress'>
-  readonly source: Pick<Source, 'list'>
-  readonly keyField: string
-  readonly pageSize: number
   readonly now: () => Date
-  readonly signal: AbortSignal
-  /** What was ignored once is tested again: perhaps paging or sorting failed just then. What was refused is not asked again so soon. */
-  readonly doubtsIgnored?: boolean
-}): Promise<{ readonly order: string; readonly filters: string }> {
-  const { run, now, doubtsIgnored = false } = context
+}
+
+/** `doubtsIgnored`: what was ignored once is tested again: perhaps paging or sorting failed just then. What was refused is not asked again so soon. */
+export async function keyOrderOf(
+  context: KeyOrderContext,
+  doubtsIgnored = false,
+): Promise<{ readonly order: string; readonly filters: string }> {
+  const { run, now } = context
   const known = usable(run.state.beliefs, 'key_order', now())
   if (known && !(doubtsIgnored && known.value === 'ignored'))
     return {
@@ -29,17 +28,15 @@ export async function keyOrderOf(context: {
     detected('filters', filters.value, filters.evidence),
     detected('key_order', order.value, order.evidence),
   ].filter(({ value }) => value !== 'undecided')
-  await run.findings.learn(toRecord(run.state.beliefs, decided, now()))
+  await learn(run, decided, now())
   return { order: order.value, filters: filters.value }
 }
 
 /** A list that refuses to be read by key may refuse filters alone as well, or answer them with everything. */
 const untested = (order: string) => (order === 'refused' ? 'refused' : 'undecided')
 
-type Tested = Pick<Parameters<typeof keyListing>[0], 'source' | 'keyField' | 'pageSize' | 'signal'>
-
 /** If requests fail that filter or sort, and a plain one works, the list refuses both. */
-export async function testKeyOrder(tested: Tested): Promise<KeyOrderProof> {
+export async function testKeyOrder(tested: KeyedList): Promise<KeyOrderProof> {
   try {
     return await proveKeyOrder(keyListing(tested))
   } catch (error) {

@@ -1,28 +1,19 @@
 // Looks for the reason why rows were missed that only a reconcile found. Perhaps the upstream cuts its answers before it sorts them: then
 // a page looks sorted and leaves out rows below its last version, and the stream has to be read in small ranges from now on.
 
-import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
 import { detected, usable } from '../capabilities.ts'
+import type { ReadingContext } from '../perform-run.ts'
 import type { Arrival } from '../ports/audits.ts'
-import type { Source } from '../ports/source.ts'
-import type { PositionHistory, Run } from '../ports/store.ts'
+import type { Run } from '../ports/store.ts'
 import { highest } from '../versions.ts'
 
 /** At most so many of the missed rows are asked for. */
 const mostAsked = 3
 
-type Missed = {
-  readonly source: Source
-  readonly stream: ChangesStream
-  readonly run: Run<'reconcile'>
-  readonly history: Pick<PositionHistory, 'anchors'>
-  readonly pageSize: number
-  readonly now: () => Date
-  readonly signal: AbortSignal
-}
+type Context = ReadingContext & { readonly run: Run<'reconcile'> }
 
-export async function lookForCut(context: Missed, missed: readonly Arrival[]): Promise<void> {
+export async function lookForCut(context: Context, missed: readonly Arrival[]): Promise<void> {
   const { run, source, now } = context
   const { beliefs, versionField } = run.state
   const isKnown = usable(beliefs, 'sorted_before_cut', now())?.value === 'no'
@@ -38,12 +29,12 @@ export async function lookForCut(context: Missed, missed: readonly Arrival[]): P
 
 /** A sorted page that begins half a page below the row has to show the row, or end before it. Returns the evidence if it does neither. */
 async function leftOut(
-  { source, stream, history, pageSize, signal }: Missed,
+  { source, stream, store, pageSize, signal }: Context,
   key: string,
   version: bigint,
 ): Promise<string | null> {
   const { keyFields, versionFields } = stream
-  const below = await history.anchors(stream.name, version - 1n, Math.max(1, pageSize >> 1))
+  const below = await store.history.anchors(stream.name, version - 1n, Math.max(1, pageSize >> 1))
   const since = (below.at(-1)?.version ?? version) - 1n
   const answer = await source.changes({ since, page: 1, pageSize, sorts: 'ascending' }, signal)
   if ('refused' in answer) return null

@@ -16,21 +16,20 @@ type RetryContext = Pick<ReadingContext<Stream>, 'store' | 'source' | 'stream' |
   /** Takes one out of the quarantine, and says why. */
   readonly settle: (id: string, why: string) => Promise<void>
 }
-type RetryFindings = {
-  readonly tried: number
-  readonly taken: number
+const newFindings = () => ({
+  tried: 0,
+  taken: 0,
   /** Another record of their key is a row by now. */
-  readonly replaced: number
-  readonly gone: number
-}
-export type RetryOutcome = RunOutcome & { readonly findings: RetryFindings }
+  replaced: 0,
+  gone: 0,
+})
+export type RetryOutcome = RunOutcome & { readonly findings: Readonly<ReturnType<typeof newFindings>> }
 
 type RetryRun = Run<'quarantine-retry'>
-type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }
 
 export async function retryQuarantine(context: RetryContext): Promise<RetryOutcome> {
   const { stream, signal, entries, doubt, settle } = context
-  const findings: Findings = { tried: 0, taken: 0, replaced: 0, gone: 0 }
+  const findings = newFindings()
   const outcome = await performRun({ ...context, kind: 'quarantine-retry' }, async (run, counted) => {
     const read = reader(stream, run)
     run.progress.step('Ask for the records again, one by one')
@@ -54,11 +53,7 @@ export async function retryQuarantine(context: RetryContext): Promise<RetryOutco
         )
       }
     }
-    return {
-      note: `quarantine: ${findings.taken} of ${findings.tried} became rows`,
-      isComplete: false,
-      yielded: false,
-    }
+    return { note: `quarantine: ${findings.taken} of ${findings.tried} became rows`, isComplete: false }
   })
   return { ...outcome, findings }
 }

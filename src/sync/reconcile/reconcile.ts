@@ -7,12 +7,11 @@ import { blockStep, markStep } from '../../streams/run-steps.ts'
 import { withoutTwins } from '../../streams/twins.ts'
 import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
-import { recordComparison } from '../beliefs/from-runs.ts'
-import { detected, toRecord } from '../capabilities.ts'
+import { type Detected, detected, learn } from '../capabilities.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { openShownKeys } from '../deletions/shown-keys.ts'
 import { listEverything, whyUnproven } from '../lists/read-whole.ts'
-import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
   type Arrival,
   type DifferenceCounts,
@@ -24,49 +23,36 @@ import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
 import { type Differences, openDifferences } from './differences.ts'
 import { lookForCut } from './missed-rows.ts'
-import { proveGone } from './prove-gone.ts'
+import { type Paced, proveGone } from './prove-gone.ts'
 
-export type ReconcileContext = ReadingContext & {
+export type ReconcileContext = Paced & {
   readonly lookbackFloorMs: number
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth; 0: nobody does. */
   readonly approved: number
-  /** So many missing records are looked up in a minute at most. */
-  readonly lookupsPerMinute: number
-  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
 }
-type ReconcileFindings = {
+/** What a reconcile begins with. */
+const newFindings = () => ({
   /** Rows at or below the position that nothing else had brought, the first of them by key. */
-  readonly missedRows: number
-  readonly samples: readonly Arrival[]
+  missedRows: 0,
+  samples: [] as readonly Arrival[],
   /** Versions that came late, within the look-back: the look-back run would have found them as well. */
-  readonly late: number
+  late: 0,
   /** Whatever differed, by its cause. */
-  readonly differences: DifferenceCounts
-  readonly missing: number
-  readonly marked: number
+  differences: {} as DifferenceCounts,
+  missing: 0,
+  marked: 0,
   /** Missing from the listing, but there when looked at; or the look told nothing. */
-  readonly alive: number
-  readonly unclear: number
-  readonly blocked: Shortfall | null
-}
-export type ReconcileOutcome = RunOutcome & { readonly findings: ReconcileFindings }
+  alive: 0,
+  unclear: 0,
+  blocked: null as Shortfall | null,
+})
+type Findings = ReturnType<typeof newFindings>
+export type ReconcileOutcome = RunOutcome & { readonly findings: Readonly<Findings> }
 
 const keysTold = 20
 
-type Findings = { -readonly [Name in keyof ReconcileFindings]: ReconcileFindings[Name] }
-
 export async function reconcileStream(context: ReconcileContext): Promise<ReconcileOutcome> {
-  const findings: Findings = {
-    missedRows: 0,
-    samples: [],
-    late: 0,
-    differences: {},
-    missing: 0,
-    marked: 0,
-    alive: 0,
-    unclear: 0,
-    blocked: null,
-  }
+  const findings = newFindings()
   const outcome = await performRun({ ...context, kind: 'reconcile' }, (run, counted) =>
     reconcile(
       { ...context, stream: versionedBy(context.stream, run.state.versionField) },
@@ -96,8 +82,7 @@ async function reconcile(
   })
   await differences.end(listed)
   const reading = (isComplete: boolean, why: string | null) => told(isComplete, findings, differences, why)
-  if (findings.missedRows > 0)
-    await lookForCut({ ...context, source, run, history: context.store.history }, findings.samples)
+  if (findings.missedRows > 0) await lookForCut({ ...context, source, run }, findings.samples)
   if (!listed.isProven) return reading(false, `${whyUnproven(listed)}, so no row was marked deleted`)
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
@@ -123,11 +108,7 @@ async function reconcile(
   if (findings.marked > 0) await run.reconciliation.cure('deleted', 'marked as deleted')
   await run.reconciliation.block(null)
   await run.reconciliation.guardAgain()
-  await recordComparison(
-    run,
-    { ...findings, twins: differences.counts.twin ?? 0, listed: shortfall.seen },
-    context.now(),
-  )
+  await learn(run, whatWasCompared(findings, differences.counts.twin ?? 0, shortfall.seen), context.now())
   // A record that the list lacked and that is there, or may be, shows that the list is not whole. One that fell back to an older version may
   // be one of many that a restored backup lost.
   const isWhole =
@@ -201,10 +182,10 @@ async function learnWhetherListShowsDeleted(
   { missing, seen }: Shortfall,
 ): Promise<void> {
   const { shown, hidden } = await run.absent.markedBySource(markedLookedAt)
-  const learn = (value: string, evidence: string) =>
-    run.findings.learn(toRecord(run.state.beliefs, [detected('list_shows_deleted', value, evidence)], now()))
+  const found = (value: string, evidence: string) =>
+    learn(run, [detected('list_shows_deleted', value, evidence)], now())
   if (shown > 0)
-    return await learn(
+    return await found(
       'yes',
       `a reconcile was shown ${plural(shown, 'record')} that the source had marked as deleted`,
     )
@@ -214,11 +195,35 @@ async function learnWhetherListShowsDeleted(
     signal.throwIfAborted()
     const answer = await source.lookup?.(key, signal)
     if (typeof answer === 'object' && isFlaggedDeleted(answer.found))
-      return await learn(
+      return await found(
         'no',
         `the list of a reconcile lacked record ${key}, which is there and marked as deleted`,
       )
   }
+}
+
+/** What follows from a comparison of everything. A list that showed no record, or looks that told nothing, prove nothing (P11). */
+function whatWasCompared(
+  { missedRows, alive, unclear }: Findings,
+  twins: number,
+  listed: number,
+): readonly Detected[] {
+  const records = plural(listed, 'record')
+  const seen: Detected[] = []
+  if (missedRows > 0 || alive > 0) {
+    const differing = `${plural(missedRows, 'row')} came by the list alone, and the list lacked ${plural(alive, 'record')} that are there`
+    seen.push(detected('list_shows_changes', 'no', differing))
+  } else if (listed > 0 && unclear === 0)
+    seen.push(detected('list_shows_changes', 'yes', `a reconcile of ${records} found both the same`))
+  if (listed > 0) {
+    const twice = `${twins === 0 ? 'no key' : plural(twins, 'key')} twice in answers with ${records}`
+    seen.push(detected('keys_unique', twins === 0 ? 'yes' : 'no', twice))
+  }
+  if (missedRows > 0) {
+    const late = `a reconcile found ${plural(missedRows, 'row')} that no look-back had brought`
+    seen.push(detected('lateness', 'later', late))
+  }
+  return seen
 }
 
 /** Causes that have a part of the note to themselves. */
@@ -247,10 +252,5 @@ function told(
     unclear > 0 ? `${unclear} could not be looked at` : null,
     why,
   ]
-  return {
-    isComplete,
-    yielded: false,
-    note: parts.filter(Boolean).join('; ') || null,
-    differences: counts,
-  }
+  return { isComplete, note: parts.filter(Boolean).join('; ') || null, differences: counts }
 }
