@@ -59,9 +59,8 @@ export type Listing = {
 }
 
 type PageQuestion = { readonly kind: 'page'; readonly page: number; readonly pageSize: number }
-type CountQuestion = { readonly kind: 'count'; readonly around: number }
 /** What a listing waits for. */
-export type ListingQuestion = PageQuestion | CountQuestion
+export type ListingQuestion = PageQuestion | { readonly kind: 'count'; readonly around: number }
 export type ListingStep =
   | ListingQuestion
   /** A pass is over, and nothing is proven yet. */
@@ -72,14 +71,13 @@ export type ListingStep =
   /** `Page` changes nothing: this page is all that is ever shown, and perhaps there is more. */
   | { readonly kind: 'only page'; readonly page: SeenPage }
 
-export type ListingMove<Step extends ListingStep = ListingStep> = {
-  readonly listing: Listing
-  readonly step: Step
-}
-type AskedPage = ListingMove<PageQuestion>
+export type ListingMove = { readonly listing: Listing; readonly step: ListingStep }
+type AskedPage = ListingMove & { readonly step: PageQuestion }
 
 /** An offset behind the end of any list, which still fits into an int32. */
 const farOffset = 2_000_000_000
+
+const passBegins = { page: 1, total: 0, received: 0, longest: 0, lastPage: null, doubtful: null } as const
 
 export function beginListing(options: {
   readonly askedSize: number
@@ -90,16 +88,11 @@ export function beginListing(options: {
   return askPage({
     hasPages: true,
     ...options,
+    ...passBegins,
     pass: 1,
     pageNumber: 1,
-    page: 1,
     pageSize: options.askedSize,
-    total: 0,
-    received: 0,
-    longest: 0,
     highest: null,
-    lastPage: null,
-    doubtful: null,
     firstKey: null,
     looksBehind: false,
     hasGaps: false,
@@ -248,13 +241,8 @@ export function nextPass(listing: Listing): ListingMove {
     ...listing,
     pass: listing.pass + 1,
     pageNumber: listing.pageNumber + 1,
-    page: 1,
     pageSize: listing.askedSize,
-    total: 0,
-    received: 0,
-    longest: 0,
-    lastPage: null,
-    doubtful: null,
+    ...passBegins,
   })
 }
 
