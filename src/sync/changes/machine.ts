@@ -50,7 +50,7 @@ const always: readonly Rule<SeenAny>[] = [
     'a version below what was asked for',
     'broken',
     ({ reading, event }) => event.kind === 'answer' && whatIsTooLow(reading, event.page),
-    ({ reading }, what) => ({ reading: { ...reading, state: { name: 'broken', what } } }),
+    ({ reading }, what) => ({ ...reading, state: { name: 'broken', what } }),
   ),
   rule(
     'out of order, back to the start',
@@ -137,7 +137,7 @@ export function start(options: ReadingOptions): Transition {
   // A poll asks for the newest records first: while little is new, that one answer shows all of it; otherwise it shows how far to read.
   const readsAnew = from === 0n && sorting === 'proven'
   const asksNewest = until === null && (anchor !== null || readsAnew) && maySort(reading)
-  return transition(null, { reading: asksNewest ? askEnd(reading, null) : reading })
+  return transition(null, asksNewest ? askEnd(reading, null) : reading)
 }
 
 /**
@@ -169,12 +169,15 @@ const nextIn = <Name extends StateName>(name: Name, reading: Reading<Name>, even
 const actionIn = <Name extends StateName>(name: Name, reading: Reading<Name>): Action =>
   table[name].action(reading)
 
-const transition = (taken: string | null, { reading, effects }: Move): Transition => ({
-  reading,
-  rule: taken,
-  action: actionIn(reading.state.name, reading),
-  effects: { seen: null, retreat: null, detected: [], isLeftOut: false, isKept: false, ...effects },
-})
+function transition(taken: string | null, move: Move): Transition {
+  const { reading, effects } = 'reading' in move ? move : { reading: move, effects: {} }
+  return {
+    reading,
+    rule: taken,
+    action: actionIn(reading.state.name, reading),
+    effects: { seen: null, retreat: null, detected: [], isLeftOut: false, isKept: false, ...effects },
+  }
+}
 
 function isOver(_reading: Reading, event: Event): never {
   throw new Error(`This came after the reading had ended: ${event.kind}`)

@@ -72,7 +72,8 @@ async function reconcile(
 ): Promise<RunReading> {
   const { pageSize, signal, stream } = context
   const differences = await openDifferences(context, run, source, findings)
-  findings.differences = differences.counts
+  const { counts } = differences.book
+  findings.differences = counts
   const read = (records: RecordList) => readRecords(records, stream.keyFields, stream.versionFields)
   const listing = { source, run, read, pageSize, signal, keyField: stream.keyFields[0] ?? '' }
   const shown = openShownKeys(source)
@@ -81,7 +82,8 @@ async function reconcile(
     await differences.note(await run.pages.commit(withoutTwins(page), null), page)
   })
   await differences.end(listed)
-  const reading = (isComplete: boolean, why: string | null) => told(isComplete, findings, differences, why)
+  const reading = (isComplete: boolean, why: string | null) =>
+    told(isComplete, findings, differences.book, why)
   if (findings.missedRows > 0) await lookForCut({ ...context, source, run }, findings.samples)
   if (!listed.isProven) return reading(false, `${whyUnproven(listed)}, so no row was marked deleted`)
   const shortfall = await run.absent.gather()
@@ -108,18 +110,17 @@ async function reconcile(
   if (findings.marked > 0) await run.reconciliation.cure('deleted', 'marked as deleted')
   await run.reconciliation.block(null)
   await run.reconciliation.guardAgain()
-  await learn(run, whatWasCompared(findings, differences.counts.twin ?? 0, shortfall.seen), context.now())
+  await learn(run, whatWasCompared(findings, counts.twin ?? 0, shortfall.seen), context.now())
   // A record that the list lacked and that is there, or may be, shows that the list is not whole. One that fell back to an older version may
   // be one of many that a restored backup lost.
-  const isWhole =
-    findings.alive === 0 && findings.unclear === 0 && (differences.counts['fell back'] ?? 0) === 0
+  const isWhole = findings.alive === 0 && findings.unclear === 0 && (counts['fell back'] ?? 0) === 0
   return {
     ...reading(true, null),
     knowsDeletions: findings.unclear === 0,
     // While polls show nothing that is known, only one of two ways has confirmed anything (P13).
     ...(isWhole &&
       run.state.inconclusiveRuns === 0 &&
-      differences.settled && { settled: differences.settled }),
+      differences.book.settled && { settled: differences.book.settled }),
   }
 }
 
@@ -232,7 +233,7 @@ const toldElsewhere: readonly string[] = ['late', 'deleted']
 function told(
   isComplete: boolean,
   findings: Findings,
-  { counts, named, comparedAgain }: Differences,
+  { counts, named, comparedAgain }: Differences['book'],
   why: string | null,
 ): RunReading {
   const { missedRows, samples, late, marked, alive, unclear } = findings

@@ -57,15 +57,13 @@ export const proofRow = row<'proof', SeenProof>({
       'hidden, perhaps the next is shown',
       'proof',
       ({ isHidden }) => isHidden,
-      ({ reading }) => ({
-        reading: { ...reading, state: { ...reading.state, page: reading.state.page + 1 } },
-      }),
+      ({ reading }) => ({ ...reading, state: { ...reading.state, page: reading.state.page + 1 } }),
     ),
     rule(
       'another question',
       'proof',
       ({ verdict }) => verdict === null,
-      ({ reading, answers }) => ({ reading: prove(reading, reading.state.since, answers) }),
+      ({ reading, answers }) => prove(reading, reading.state.since, answers),
     ),
     rule('sorting proven, and much is above', 'ranges', isMuchProven, ({ reading, verdict }, far) => ({
       reading: {
