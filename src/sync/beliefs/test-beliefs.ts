@@ -1,27 +1,34 @@
-// Tests what is believed of a changes stream by asking its upstream, with a few dozen small requests, and writes nothing. Each test can
-// fail; one that can neither confirm nor refute says why. What only runs can see (how late records come, whether ranks hold) is not
+// Tests what is believed of a changes stream by asking its upstream, with a few dozen small requests. The probe is the run that does so,
+// and records it. Each test can fail; one that can neither confirm nor refute says why. What only runs can see (how late records come, whether ranks hold) is not
 // asked here.
 
 import { type JsonObject, ownValue } from '../../json/json.ts'
 import type { BeliefName } from '../../streams/beliefs.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
-import { fieldNames, fingerprint, isFlaggedDeleted, type Row, readRecords } from '../../streams/record.ts'
+import {
+  fieldNames,
+  fingerprint,
+  int64,
+  isFlaggedDeleted,
+  type Row,
+  readRecords,
+} from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { type Detected, detected, type Verdict } from '../capabilities.ts'
 import { judge, proofQuestions } from '../changes/proof-of-sorting.ts'
 import { versionsOf } from '../changes/state.ts'
 import { askChanges, findVersionField, NoVersionField } from '../changes/version-field.ts'
-import { keyListing } from '../lists/by-key.ts'
-import { testKeyOrder } from '../lists/key-order.ts'
+import { keyListing, testKeyOrder } from '../lists/by-key.ts'
 import { farBehind, pageAgain } from '../lists/page-ends.ts'
-import type { ReadingContext } from '../perform-run.ts'
+import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { SortOrder, Source } from '../ports/source.ts'
+import type { Run, Store } from '../ports/store.ts'
 
 /** What one test saw. Value null: it could not tell, and `evidence` says why. */
 export type Tested = Omit<Detected, 'value'> & { readonly value: string | null }
 /** Rows that are stored, of different ages. */
-export type KnownRow = { readonly key: string; readonly version: bigint }
+type KnownRow = { readonly key: string; readonly version: bigint }
 export type Asked = Pick<ReadingContext, 'source' | 'stream' | 'versionField' | 'signal'> & {
   readonly rows: readonly KnownRow[]
 }
@@ -320,4 +327,46 @@ function testSameUpstream(fallen: readonly string[], compared: number): Tested {
   if (length === compared) return untold(name, `only one row could be compared, and it fell: ${fallen[0]}`)
   const stand = `${compared - length} of ${plural(compared, 'record')}`
   return detected(name, 'yes', `${stand} have at least the version that is here`)
+}
+
+// ── as a run ─────────────────────────────────────────────────────────────────────────────────────────────────
+// It reads no rows into the mirror and moves no position; a belief that falls takes back what rested on it all the same.
+
+/** Which of the highest rows are compared with their records. */
+const ranksOfKnown = [1, 3, 9, 27]
+
+/** Rows of different ages, the youngest first. */
+export async function knownRows(
+  { history }: Pick<Store, 'history'>,
+  stream: string,
+): Promise<readonly KnownRow[]> {
+  const highest = await history.anchors(stream, int64.max, ranksOfKnown.at(-1) ?? 1)
+  return ranksOfKnown.flatMap((rank) => highest[rank - 1] ?? [])
+}
+
+export function probeStream(context: Omit<ReadingContext, 'pageSize'>): Promise<RunOutcome> {
+  return performRun({ ...context, kind: 'probe' }, async (run, source) => {
+    const rows = await knownRows(context.store, context.stream.name)
+    const seen: Detected[] = []
+    run.progress.step('Test what is believed of the upstream')
+    // Only the incremental run decides which field the version is: positions are numbers of it.
+    for await (const { name, value, evidence } of testBeliefs({ ...context, source, rows }))
+      if (value !== null && name !== 'version_field') seen.push({ name, value, evidence })
+    return await record(run, seen, context.now())
+  })
+}
+
+/** Records what was tested outside of a run, by somebody who asked. */
+export const recordTested = (
+  context: Omit<ReadingContext, 'pageSize'>,
+  seen: readonly Detected[],
+): Promise<RunOutcome> => performRun({ ...context, kind: 'probe' }, (run) => record(run, seen, context.now()))
+
+async function record(run: Run<'probe'>, seen: readonly Detected[], now: Date) {
+  await run.findings.learn(seen.map((one) => ({ ...one, testedAt: now })))
+  const changed = seen.flatMap(({ name, value, evidence }) => {
+    const known = run.state.beliefs.find((belief) => belief.name === name)
+    return known && known.value !== value ? [`${name} was ${known.value} and is ${value}: ${evidence}`] : []
+  })
+  return { isComplete: true, note: changed.join('; ') || null }
 }

@@ -4,8 +4,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { withoutTwins } from '../../streams/twins.ts'
-import { confirmEmpty } from '../confirm-empty.ts'
 import { seenPage } from '../lists/listing.ts'
+import { confirmEmpty } from '../lists/page-ends.ts'
 import type { Source } from '../ports/source.ts'
 import type { Ask, Event } from './state.ts'
 

@@ -4,7 +4,7 @@
 import { versionedBy } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { type Detected, detected, learn, usable } from '../capabilities.ts'
-import { confirmEmpty } from '../confirm-empty.ts'
+import { confirmEmpty } from '../lists/page-ends.ts'
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Arrival } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'

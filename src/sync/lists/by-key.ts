@@ -3,9 +3,11 @@
 // rests on two beliefs, that filters and sorting by the key are honoured; each page is checked for both. Pure but for its questions.
 
 import { versionsIn } from '../../streams/record.ts'
+import { messageOf } from '../../util/errors.ts'
 import type { RecordList } from '../../wire/record-page.ts'
-import { ignored, undecided, type Verdict } from '../capabilities.ts'
+import { detected, ignored, learn, undecided, usable, type Verdict } from '../capabilities.ts'
 import { ListRefused, type SortOrder, type Source } from '../ports/source.ts'
+import type { RunCore } from '../ports/store.ts'
 
 /** A page of the list behind a key. `received` counts its records, also those without a usable key. */
 export type KeyPage = { readonly received: number; readonly keys: readonly bigint[] }
@@ -99,7 +101,7 @@ const proofSize = 10
 /** Where the range of the keys is asked, as shares of it. Between keys as well as at one. */
 const proofPoints = [0.25, 0.5, 0.75, 0.95]
 
-export type KeyOrderProof = {
+type KeyOrderProof = {
   /** Does the filter leave out what is at or below a key? */
   readonly filters: Verdict
   /** And does the list come in the order of the keys, both ways? */
@@ -242,3 +244,55 @@ export function keyListing({ source, keyField, pageSize, signal }: KeyedList): K
     },
   }
 }
+
+// ── for a run ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Whether a list can be filtered and sorted by key, as a run may rely on it: known from an earlier run, or found out now. */
+export type KeyOrderContext = KeyedList & {
+  readonly run: Pick<RunCore, 'state' | 'findings' | 'progress'>
+  readonly now: () => Date
+}
+
+/** `doubtsIgnored`: what was ignored once is tested again: perhaps paging or sorting failed just then. What was refused is not asked again so soon. */
+export async function keyOrderOf(
+  context: KeyOrderContext,
+  doubtsIgnored = false,
+): Promise<{ readonly order: string; readonly filters: string }> {
+  const { run, now } = context
+  const known = usable(run.state.beliefs, 'key_order', now())
+  if (known && !(doubtsIgnored && known.value === 'ignored'))
+    return {
+      order: known.value,
+      filters: usable(run.state.beliefs, 'filters', now())?.value ?? untested(known.value),
+    }
+  run.progress.step('Test whether the list can be read by key')
+  const { filters, order } = await testKeyOrder(context)
+  const decided = [
+    detected('filters', filters.value, filters.evidence),
+    detected('key_order', order.value, order.evidence),
+  ].filter(({ value }) => value !== 'undecided')
+  await learn(run, decided, now())
+  return { order: order.value, filters: filters.value }
+}
+
+/** A list that refuses to be read by key may refuse filters alone as well, or answer them with everything. */
+const untested = (order: string) => (order === 'refused' ? 'refused' : 'undecided')
+
+/** If requests fail that filter or sort, and a plain one works, the list refuses both. */
+export async function testKeyOrder(tested: KeyedList): Promise<KeyOrderProof> {
+  try {
+    return await proveKeyOrder(keyListing(tested))
+  } catch (error) {
+    if (!(error instanceof KeyOrderBroken)) {
+      tested.signal.throwIfAborted()
+      if (!isAboutRequest(error)) throw error
+      await tested.source.list({ page: 1, pageSize: 1 }, tested.signal)
+    }
+    const verdict = { value: 'refused', evidence: messageOf(error) } as const
+    return { filters: verdict, order: verdict }
+  }
+}
+
+/** Some upstreams answer 500 to a name that they do not know. */
+const isAboutRequest = (error: unknown): boolean =>
+  error instanceof Error && 'status' in error && error.status === 500

@@ -257,3 +257,12 @@ function noteEnd(note: Note, { page, pageSize }: Paged, { records: { length } }:
   else if (page * pageSize >= farBehind)
     note.found = { value: pageAgain, evidence: `${place} ${plural(length, 'record')}` }
 }
+
+// ── an empty answer ──────────────────────────────────────────────────────────────────────────────────────────
+
+/** An upstream may answer with nothing by mistake. Where that would be taken for the end, it is asked for a second time. */
+export async function confirmEmpty<Any extends Answer | Refusal>(ask: () => Promise<Any>): Promise<Any> {
+  const answer = await ask()
+  const isNothing = 'records' in answer && answer.records.length === 0 && answer.noPage === undefined
+  return isNothing ? ask() : answer
+}

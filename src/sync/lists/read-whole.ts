@@ -4,13 +4,11 @@
 import { fingerprint, type Records } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { detected } from '../capabilities.ts'
-import { confirmEmpty } from '../confirm-empty.ts'
 import { openPipeline } from '../pipeline.ts'
 import type { Source } from '../ports/source.ts'
 import type { RunProgress, SeenKeys } from '../ports/store.ts'
 import { highest } from '../versions.ts'
-import { KeyOrderBroken, keyListing, listByKey } from './by-key.ts'
-import { type KeyOrderContext, keyOrderOf } from './key-order.ts'
+import { KeyOrderBroken, type KeyOrderContext, keyListing, keyOrderOf, listByKey } from './by-key.ts'
 import {
   beginListing,
   type ListingMove,
@@ -21,6 +19,7 @@ import {
   seenPage,
   wantedKeys,
 } from './listing.ts'
+import { confirmEmpty } from './page-ends.ts'
 
 export type ListWholeContext = {
   readonly source: Pick<Source, 'list' | 'listHasPages'>

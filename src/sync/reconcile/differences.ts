@@ -15,12 +15,10 @@ import {
   mostRecorded,
   nextLookback,
 } from '../changes/lookback.ts'
-import { findVolatile } from '../changes/volatile.ts'
+import { findVolatile, openSteadyFields } from '../changes/volatile.ts'
 import type { Listed } from '../lists/read-whole.ts'
 import type { Arrival, Cause, CausedDifference, Difference } from '../ports/audits.ts'
-import type { Source } from '../ports/source.ts'
 import type { Belief, LateArrival, Run, Written } from '../ports/store.ts'
-import { openSteadyFields } from './steady-fields.ts'
 
 export type Differences = Awaited<ReturnType<typeof openDifferences>>
 
@@ -38,8 +36,10 @@ const mostLooks = 100
 
 type Book = Awaited<ReturnType<typeof openBook>>
 
-async function openBook(context: LookbackContext, run: Run<'reconcile'>, source: Source, missed: Missed) {
-  const { store, stream, now, lookbackFloorMs } = context
+type Context = LookbackContext & { readonly run: Run<'reconcile'> }
+
+async function openBook(context: Context, missed: Missed) {
+  const { run, store, stream, now, lookbackFloorMs } = context
   const { lookbackMs, beliefs, isLocallyChanged, startedAt } = run.state
   // In a table that somebody changed here no row counts as missed or late: everything is read again anyway.
   const position = isLocallyChanged ? 0n : run.state.position
@@ -50,7 +50,6 @@ async function openBook(context: LookbackContext, run: Run<'reconcile'>, source:
   return {
     context,
     run,
-    source,
     missed,
     position,
     lookbackMs,
@@ -76,13 +75,9 @@ async function openBook(context: LookbackContext, run: Run<'reconcile'>, source:
   }
 }
 
-export async function openDifferences(
-  context: LookbackContext,
-  run: Run<'reconcile'>,
-  source: Source,
-  missed: Missed,
-) {
-  const book = await openBook(context, run, source, missed)
+export async function openDifferences(context: Context, missed: Missed) {
+  const { run } = context
+  const book = await openBook(context, missed)
   // Pages may be written side by side; they are noted one after the other.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = (work: () => Promise<void>): Promise<void> => {
@@ -202,18 +197,10 @@ async function noteLate(book: Book, found: readonly Arrival[]): Promise<void> {
   await teach(book, await measure(book, noted, null))
 }
 
-const measure = (
-  { context, run }: Book,
-  found: readonly Arrival[],
-  lastLookbackAt: Date | null,
-): Promise<readonly LateArrival[]> =>
-  measureLateness(
-    context.store.history,
-    context.stream.name,
-    found,
-    { position: run.state.position, lastLookbackAt },
-    context.now(),
-  )
+function measure({ context, run }: Book, found: readonly Arrival[], lastLookbackAt: Date | null) {
+  const { store, stream, now } = context
+  return measureLateness(store.history, stream.name, found, { ...run.state, lastLookbackAt }, now())
+}
 
 /** Makes the look-back longer, and at once. Only look-back runs themselves make it shorter. */
 async function teach(book: Book, late: readonly LateArrival[]): Promise<void> {
@@ -243,7 +230,7 @@ async function testColumns(book: Book, found: readonly Arrival[]): Promise<void>
   book.volatilityTests += 1
   for (const { columns } of untested) for (const column of columns) book.testedColumns.add(column)
   const named = await findVolatile(
-    { ...book.context, source: book.source, run: book.run },
+    book.context,
     untested.map(({ key }) => key),
   )
   for (const { field, column } of named) {
@@ -311,14 +298,11 @@ async function lookAtFallen(book: Book): Promise<void> {
 const twinReason = (record: JsonObject, other: JsonObject): string =>
   sharedKey([[record, other]], usableFields([{ record }, { record: other }]), null)
 
-async function setAside({ run }: Book, record: JsonObject, reason: string): Promise<void> {
-  await run.pages.commit({ rows: [], rejected: [{ record, reason }] }, null)
-}
+const setAside = ({ run }: Book, record: JsonObject, reason: string) =>
+  run.pages.commit({ rows: [], rejected: [{ record, reason }] }, null)
 
-type Looked = { readonly difference: Difference; readonly record: JsonObject }
-
-async function lookAgain({ context, source, run, position }: Book, key: string): Promise<Looked | null> {
-  const { stream, signal } = context
+async function lookAgain({ context, run, position }: Book, key: string) {
+  const { source, stream, signal } = context
   signal.throwIfAborted()
   const answer = await source.lookup?.(key, signal)
   if (answer === undefined || typeof answer === 'string') return null
@@ -331,10 +315,9 @@ async function lookAgain({ context, source, run, position }: Book, key: string):
 
 /** Asks for the record that the row holds. If it is served too, two records have one key. */
 async function otherServed(
-  { context, source }: Book,
+  { context: { source, stream, signal } }: Book,
   { key, mirrored }: Difference,
 ): Promise<JsonObject | null> {
-  const { stream, signal } = context
   if (mirrored === null) return null
   const request = { since: mirrored - 1n, page: 1, pageSize: 100, sorts: 'ascending' } as const
   const answer = await source.changes(request, signal)

@@ -7,7 +7,7 @@ import { blockStep, markStep } from '../../streams/run-steps.ts'
 import { withoutTwins } from '../../streams/twins.ts'
 import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
-import { type Detected, detected, learn } from '../capabilities.ts'
+import { type Detected, detected, learn, usable } from '../capabilities.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { openShownKeys } from '../deletions/shown-keys.ts'
 import { listEverything, whyUnproven } from '../lists/read-whole.ts'
@@ -19,10 +19,9 @@ import {
   type MissingLook,
   type Shortfall,
 } from '../ports/audits.ts'
-import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
+import { highest } from '../versions.ts'
 import { type Differences, openDifferences } from './differences.ts'
-import { lookForCut } from './missed-rows.ts'
 import { type Paced, proveGone } from './prove-gone.ts'
 
 export type ReconcileContext = Paced & {
@@ -53,38 +52,31 @@ const keysTold = 20
 
 export async function reconcileStream(context: ReconcileContext): Promise<ReconcileOutcome> {
   const findings = newFindings()
-  const outcome = await performRun({ ...context, kind: 'reconcile' }, (run, counted) =>
-    reconcile(
-      { ...context, stream: versionedBy(context.stream, run.state.versionField) },
-      run,
-      counted,
-      findings,
-    ),
-  )
+  const outcome = await performRun({ ...context, kind: 'reconcile' }, (run, source) => {
+    const stream = versionedBy(context.stream, run.state.versionField)
+    return reconcile({ ...context, run, source, stream, findings })
+  })
   return { ...outcome, findings }
 }
 
-async function reconcile(
-  context: ReconcileContext,
-  run: Run<'reconcile'>,
-  source: Source,
-  findings: Findings,
-): Promise<RunReading> {
-  const { pageSize, signal, stream } = context
-  const differences = await openDifferences(context, run, source, findings)
+type Reconcile = ReconcileContext & { readonly run: Run<'reconcile'>; readonly findings: Findings }
+
+async function reconcile(context: Reconcile): Promise<RunReading> {
+  const { run, source, stream, findings } = context
+  const differences = await openDifferences(context, findings)
   const { counts } = differences.book
   findings.differences = counts
   const read = (records: RecordList) => readRecords(records, stream.keyFields, stream.versionFields)
-  const listing = { source, run, read, pageSize, signal, keyField: stream.keyFields[0] ?? '' }
   const shown = openShownKeys(source)
-  const listed = await listEverything({ ...listing, now: context.now }, async (page) => {
+  const listing = { ...context, read, keyField: stream.keyFields[0] ?? '' }
+  const listed = await listEverything(listing, async (page) => {
     shown.show(page.rows.map(({ key }) => key))
     await differences.note(await run.pages.commit(withoutTwins(page), null), page)
   })
   await differences.end(listed)
   const reading = (isComplete: boolean, why: string | null) =>
     told(isComplete, findings, differences.book, why)
-  if (findings.missedRows > 0) await lookForCut({ ...context, source, run }, findings.samples)
+  if (findings.missedRows > 0) await lookForCut(context)
   if (!listed.isProven) return reading(false, `${whyUnproven(listed)}, so no row was marked deleted`)
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
@@ -95,11 +87,11 @@ async function reconcile(
       'the list shows no record that can be a row, and the last poll was shown nothing that is known, so nothing was proven',
     )
   }
-  await learnWhetherListShowsDeleted(context, run, source, shortfall)
-  const blocked = await blockTooMany(context, run, source, shortfall, findings)
+  await learnWhetherListShowsDeleted(context, shortfall)
+  const blocked = await blockTooMany(context, shortfall)
   if (blocked !== null) return reading(false, blocked)
   const proven = await proveGone(
-    { ...context, run, source, shown, onFound: differences.note, onGone: differences.noteGone },
+    { ...context, shown, onFound: differences.note, onGone: differences.noteGone },
     shortfall.missing,
   )
   Object.assign(findings, proven)
@@ -125,13 +117,8 @@ async function reconcile(
 }
 
 /** Blocks the deletions if more rows are missing than is believed without asking (P7). Returns the note of the run; null: not blocked. */
-async function blockTooMany(
-  context: ReconcileContext,
-  run: Run<'reconcile'>,
-  source: Source,
-  found: Shortfall,
-  findings: Findings,
-): Promise<string | null> {
+async function blockTooMany(context: Reconcile, found: Shortfall): Promise<string | null> {
+  const { run, findings } = context
   const { living, missing } = found
   if (missing <= context.approved) return null
   const marked = await run.reconciliation.markedBefore()
@@ -142,7 +129,7 @@ async function blockTooMany(
   // Before the looks, so that the block stands even if they fail.
   await run.reconciliation.block(shortfall)
   run.progress.step(`Look up some of ${plural(missing, 'missing row')}`)
-  await run.reconciliation.block(shortfall, await looksAtSome(context, run, source))
+  await run.reconciliation.block(shortfall, await looksAtSome(context))
   run.progress.step(blockStep)
   const before = marked > 0 ? `, after searches had marked ${count(marked)} others,` : ''
   return `deletions blocked: ${count(missing)} of ${count(living)} rows disappeared from the upstream at once${before} and were not marked deleted. To review them: tidemark deletions list ${context.stream.name}. Or check the permissions of the integration user`
@@ -151,11 +138,8 @@ async function blockTooMany(
 const blockedLookedAt = 20
 
 /** Looks at some missing records, to help the person who decides. Marks and writes nothing. */
-async function looksAtSome(
-  { signal }: ReconcileContext,
-  run: Run<'reconcile'>,
-  { lookup }: Source,
-): Promise<readonly MissingLook[]> {
+async function looksAtSome({ run, source, signal }: Reconcile): Promise<readonly MissingLook[]> {
+  const { lookup } = source
   const looks: MissingLook[] = []
   if (!lookup) return looks
   for (const key of await run.absent.some(blockedLookedAt)) {
@@ -177,9 +161,7 @@ const markedLookedAt = 3
 
 /** Learns it from the whole list, so also where the list cannot be asked by key. A record that a look does not show either tells nothing. */
 async function learnWhetherListShowsDeleted(
-  { signal, now }: ReconcileContext,
-  run: Run<'reconcile'>,
-  source: Source,
+  { run, source, signal, now }: Reconcile,
   { missing, seen }: Shortfall,
 ): Promise<void> {
   const { shown, hidden } = await run.absent.markedBySource(markedLookedAt)
@@ -254,4 +236,51 @@ function told(
     why,
   ]
   return { isComplete, note: parts.filter(Boolean).join('; ') || null, differences: counts }
+}
+
+// ── why rows were missed ─────────────────────────────────────────────────────────────────────────────────────
+// Perhaps the upstream cuts its answers before it sorts them: then a page looks sorted and leaves out rows below its last version, and
+// the stream has to be read in small ranges from now on.
+
+/** At most so many of the missed rows are asked for. */
+const mostAsked = 3
+
+async function lookForCut(context: Reconcile): Promise<void> {
+  const { run, source, now, findings } = context
+  const { beliefs, versionField } = run.state
+  const isKnown = usable(beliefs, 'sorted_before_cut', now())?.value === 'no'
+  if (isKnown || versionField === null || usable(beliefs, 'sorting', now())?.value !== 'proven') return
+  const sorted = { ...context, source: source.sortedBy(versionField) }
+  for (const { key, version } of findings.samples.slice(0, mostAsked)) {
+    const evidence = version === null ? null : await leftOut(sorted, key, version)
+    if (evidence === null) continue
+    await run.findings.learn([{ ...detected('sorted_before_cut', 'no', evidence), testedAt: now() }])
+    return
+  }
+}
+
+/** A sorted page that begins half a page below the row has to show the row, or end before it. Returns the evidence if it does neither. */
+async function leftOut(
+  { source, stream, store, pageSize, signal }: ReconcileContext,
+  key: string,
+  version: bigint,
+): Promise<string | null> {
+  const { keyFields, versionFields } = stream
+  const below = await store.history.anchors(stream.name, version - 1n, Math.max(1, pageSize >> 1))
+  const since = (below.at(-1)?.version ?? version) - 1n
+  const answer = await source.changes({ since, page: 1, pageSize, sorts: 'ascending' }, signal)
+  if ('refused' in answer) return null
+  const { rows } = readRecords(answer.records, keyFields, versionFields)
+  const last = highest(
+    rows.flatMap((row) => row.version ?? []),
+    0n,
+  )
+  if (last <= version || rows.some((row) => row.key === key)) return null
+  // It may have been changed, or gone, since it was listed.
+  const looked = (await source.lookup?.(key, signal)) ?? 'unclear'
+  if (typeof looked === 'string') return null
+  const [now] = readRecords([looked.found], keyFields, versionFields).rows
+  return now?.version === version
+    ? `a sorted page of what is above ${since} went up to version ${last} without record ${key}, which has version ${version}`
+    : null
 }
