@@ -6,7 +6,8 @@ import type { Belief, RunCore } from './ports/store.ts'
 
 export type Detected = { readonly name: BeliefName; readonly value: string; readonly evidence: string }
 
-export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
+const sortings = ['proven', 'ignored', 'refused'] as const
+export type Sorting = 'unknown' | (typeof sortings)[number]
 
 /** What a test of the upstream came to. */
 export type Verdict = {
@@ -61,14 +62,11 @@ export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
   // Where paging is ignored, each question of the proof of sorting would fetch everything: sorting is not used there.
   if (usable(beliefs, 'paging', now)?.value === 'ignored') return { sorting: 'ignored', largestAnswer: 0 }
   return {
-    sorting: asSorting(usable(beliefs, 'sorting', now)?.value),
+    sorting: sortings.find((one) => one === usable(beliefs, 'sorting', now)?.value) ?? 'unknown',
     largestAnswer: Number(usable(beliefs, 'largest_answer', now)?.value ?? 0),
     cutsBeforeSort: usable(beliefs, 'sorted_before_cut', now)?.value === 'no',
   }
 }
-
-const asSorting = (value: string | undefined): Sorting =>
-  value === 'proven' || value === 'ignored' || value === 'refused' ? value : 'unknown'
 
 /** The largest answer, when it is news: larger than known, or not confirmed for an hour. */
 export function largestAnswerBelief(beliefs: readonly Belief[], received: number, now: Date): Belief | null {

@@ -142,10 +142,9 @@ function countingSource(
   source: Source,
   counter: Counter,
   progress: RunProgress,
-  came: { records: number } = { records: 0 },
+  came = { records: 0 },
 ): Source {
-  const told = () =>
-    progress.asked({ requests: counter.requests, bytes: counter.bytes, records: came.records })
+  const told = () => progress.asked({ requests: counter.requests, bytes: counter.bytes, ...came })
   const count = async <Result extends Answer | Refusal>(answering: Promise<Result>): Promise<Result> => {
     counter.requests += 1
     const answer = await answering

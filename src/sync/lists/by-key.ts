@@ -9,16 +9,17 @@ import { detected, ignored, learn, undecided, usable, type Verdict } from '../ca
 import { ListRefused, type SortOrder, type Source } from '../ports/source.ts'
 import type { RunCore } from '../ports/store.ts'
 
-/** A page of the list behind a key. `received` counts its records, also those without a usable key. */
-export type KeyPage = { readonly received: number; readonly keys: readonly bigint[] }
+/** Keys of a page as they came, and its records. `received` counts them all, also those without a usable key. */
+type KeyPage = {
+  readonly received: number
+  readonly keys: readonly bigint[]
+  readonly records: RecordList
+}
+type BehindKey = { readonly after: bigint | null; readonly page: number; readonly pageSize: number }
 
-export type KeyListing<Page extends KeyPage> = {
+type KeyListing = {
   /** Records with a key above `after`, lowest first; null: all. */
-  ask(request: {
-    readonly after: bigint | null
-    readonly page: number
-    readonly pageSize: number
-  }): Promise<Page>
+  ask(request: BehindKey): Promise<KeyPage>
   /** The highest key that the list shows; null when it shows none of its last records. */
   askHighest(): Promise<bigint | null>
   /** Keys of a page that is asked for the highest first. */
@@ -37,10 +38,10 @@ const mostHiddenEnds = 8
 const mostEmptyPages = 20
 
 /** Yields each page that shows something. Returns whether the end was confirmed from the other end. */
-export async function* listByKey<Page extends KeyPage>(
-  listing: KeyListing<Page>,
+export async function* listByKey(
+  listing: KeyListing,
   from: bigint | null = null,
-): AsyncGenerator<Page, { readonly isWhole: boolean }> {
+): AsyncGenerator<KeyPage, { readonly isWhole: boolean }> {
   let after = from
   let emptyPages = 0
   let [pageSize, largest] = [listing.pageSize, 0]
@@ -71,16 +72,13 @@ export async function* listByKey<Page extends KeyPage>(
 }
 
 /** A list that is cut before it is sorted names one that is not: then it shows others behind it. Or else the one that was shown last is gone. */
-async function isHighest({ ask }: KeyListing<KeyPage>, key: bigint, shown: bigint): Promise<boolean> {
+async function isHighest({ ask }: KeyListing, key: bigint, shown: bigint): Promise<boolean> {
   const { keys } = await ask({ after: key, page: 1, pageSize: 1 })
   return keys.every((behind) => behind > shown)
 }
 
 /** An upstream may answer with nothing by mistake, which would look like the end: so that is asked for twice. */
-async function askTwice<Page extends KeyPage>(
-  { ask }: KeyListing<Page>,
-  request: Parameters<KeyListing<Page>['ask']>[0],
-): Promise<Page> {
+async function askTwice({ ask }: KeyListing, request: BehindKey): Promise<KeyPage> {
   const page = await ask(request)
   return page.received === 0 ? await ask(request) : page
 }
@@ -109,9 +107,7 @@ type KeyOrderProof = {
 }
 
 /** Asks for the first records, for the last, for the highest, for what is behind several points between them, and behind the highest. */
-export async function proveKeyOrder(
-  listing: Pick<KeyListing<KeyPage>, 'ask' | 'askHighest' | 'askFromEnd'>,
-): Promise<KeyOrderProof> {
+export async function proveKeyOrder(listing: Omit<KeyListing, 'pageSize'>): Promise<KeyOrderProof> {
   const ask = (after: bigint | null) => listing.ask({ after, page: 1, pageSize: proofSize })
   const first = await ask(null)
   const lowest = first.keys[0]
@@ -211,9 +207,6 @@ function judgeOrder({ first, fromEnd, pages, highest }: Shown): Verdict {
 const isSkipped = (key: bigint, { after, page: { keys } }: Behind<bigint | null>): boolean =>
   (after === null || key > after) && key < (keys.at(-1) ?? key) && !keys.includes(key)
 
-/** Keys of a page as they came, and its records. Those without a usable key count in `received` alone. */
-export type ListedPage = KeyPage & { readonly records: RecordList }
-
 /** The list of an upstream, and the field of its keys. */
 export type KeyedList = {
   readonly source: Pick<Source, 'list'>
@@ -223,7 +216,7 @@ export type KeyedList = {
 }
 
 /** For keys that are whole numbers. */
-export function keyListing({ source, keyField, pageSize, signal }: KeyedList): KeyListing<ListedPage> {
+export function keyListing({ source, keyField, pageSize, signal }: KeyedList): KeyListing {
   const ask = async (order: SortOrder, after: bigint | null, page: number, size: number) => {
     const byKey = { field: keyField, after, order }
     const { records } = await source.list({ page, pageSize: size, byKey }, signal).catch((error) => {

@@ -78,7 +78,7 @@ async function areSlicesGone(
     shown.show(keys)
     const sample = await run.absent.lackedAgain({ after: from, to, listed: keys })
     if (sample !== null) {
-      await pace.look()
+      await pace()
       if ((await source.lookup?.(sample, signal)) !== 'gone') return false
       const evidence = `${provenByParts}, like record ${sample}, which the upstream says is not there`
       await run.absent.noteSliceGone({ after: from, to }, lowest.at, evidence)
@@ -103,7 +103,7 @@ async function lookAtEach(proof: Proof, pace: Pace): Promise<Proven> {
     for (let start = 0; start < keys.length; start += looksAtOnce) {
       signal.throwIfAborted()
       const looks = keys.slice(start, start + looksAtOnce).map(async (key) => {
-        await pace.look()
+        await pace()
         return { key, answer: await lookup(key, signal) }
       })
       const gone: Gone[] = []
@@ -153,17 +153,15 @@ export async function* batches(
   }
 }
 
-type Pace = { look(): Promise<void> }
+type Pace = () => Promise<void>
 
 /** Lets the looks of a minute go at once; the others wait until it is over. */
 function openPace({ lookupsPerMinute, signal, now, wait = waitFor }: Proof): Pace {
   let [beganMs, looks] = [now().getTime(), 0]
-  return {
-    async look() {
-      for (; looks >= lookupsPerMinute; [beganMs, looks] = [now().getTime(), 0])
-        await wait(Math.min(minuteMs, Math.max(1, beganMs + minuteMs - now().getTime())), signal)
-      looks += 1
-    },
+  return async () => {
+    for (; looks >= lookupsPerMinute; [beganMs, looks] = [now().getTime(), 0])
+      await wait(Math.min(minuteMs, Math.max(1, beganMs + minuteMs - now().getTime())), signal)
+    looks += 1
   }
 }
 
