@@ -20,6 +20,7 @@ import {
   type Action,
   type Event,
   leastToServe,
+  newReading,
   type Reading,
   type ReadingOptions,
   type StateName,
@@ -113,25 +114,9 @@ export const declaredStates: readonly {
 ]
 
 export function start(options: ReadingOptions): Transition {
-  const { from, until, pageSize, sorting, largestAnswer, anchor, cutsBeforeSort = false } = options
+  const { from, until, pageSize, sorting, anchor } = options
   const reading: Reading<'next-page'> = {
-    options,
-    position: from,
-    cursor: from,
-    sorting,
-    largestAnswer,
-    highestServed: null,
-    goal: null,
-    anchor,
-    anchorsTried: 0,
-    cutsBeforeSort,
-    sortsNumbers: false,
-    sharesVersions: false,
-    fullPages: 0,
-    blindSteps: 0,
-    lacked: null,
-    unread: options.load?.unread ?? null,
-    rangesAfter: from,
+    ...newReading(options),
     state: { name: 'next-page', since: lowest(from, anchor), pageSize, below: null },
   }
   // A poll asks for the newest records first: while little is new, that one answer shows all of it; otherwise it shows how far to read.
