@@ -106,21 +106,9 @@ type Needs = {
   /** Of this installation: fingerprints are made with it where there is no MASK_KEY. */
   readonly secret: string
 }
-export type PrivateFields = {
-  readonly answers: PrivateAnswers
-  /** What the dictionary says of a stream now, as it is noted. */
-  wanted(stream: string): readonly NotedRule[]
-  /** Whether answers are as this rule says, also where records of its stream are nested. Of a stream that is not known here, nothing is. */
-  hides(stream: string, noted: NotedRule): boolean
-  /** What a record of the stream is called where it is nested in others, folded: `customer` and `customers`. */
-  namesOf(stream: string): readonly string[]
-  /** From now on answers are as `wanted` says. Until then they are at least as they were: reading under the rules before may still go on. */
-  takeUp(stream: string): void
-  /** Tells values apart without showing them. */
-  fingerprint(value: string | Buffer): string
-}
+export type PrivateFields = ReturnType<typeof openPrivateFields>
 
-export function openPrivateFields(needs: Needs): PrivateFields {
+export function openPrivateFields(needs: Needs) {
   const { dictionary, maskKey, secret, resources } = needs
   const held = new Map<string, Rules>()
   let seen: Dictionary | null = null
@@ -142,21 +130,26 @@ export function openPrivateFields(needs: Needs): PrivateFields {
     return answers
   }
   return {
+    /** Tells values apart without showing them. */
     fingerprint,
-    answers: (path) => look()(path),
-    wanted: (stream) => wantedOf(streamsBeside(resources, stream), dictionary(), maskKey),
-    hides(stream, { field, rule, keyMark }) {
+    answers: ((path) => look()(path)) as PrivateAnswers,
+    /** What the dictionary says of a stream now, as it is noted. */
+    wanted: (stream: string) => wantedOf(streamsBeside(resources, stream), dictionary(), maskKey),
+    /** Whether answers are as this rule says, also where records of its stream are nested. Of a stream that is not known here, nothing is. */
+    hides(stream: string, { field, rule, keyMark }: NotedRule): boolean {
       look()
       if (resources.every((one) => one.stream !== stream)) return true
       const mine = streamsBeside(resources, stream).flatMap((one) => held.get(one)?.get(field) ?? [])
       return mine.some((one) => ruleText(one) === rule && keyMarkOf(one, maskKey) === keyMark)
     },
-    namesOf: (stream) =>
+    /** What a record of the stream is called where it is nested in others, folded: `customer` and `customers`. */
+    namesOf: (stream: string): readonly string[] =>
       resources
         .filter((one) => one.stream === stream)
         .map(({ resource }) => foldField(resource))
         .flatMap((name) => [name, `${name}s`]),
-    takeUp(stream) {
+    /** From now on answers are as `wanted` says. Until then they are at least as they were: reading under the rules before may still go on. */
+    takeUp(stream: string): void {
       look()
       const [rules, before] = [rulesOf(dictionary(), stream), held.get(stream) ?? noRules]
       const isSame = ([field, rule]: readonly [string, Rule]) => isSameRule(rule, before.get(field))
@@ -192,12 +185,9 @@ export type PrivateAnswers = (path: string) => Hiding | null
  */
 function privateAnswers(
   rules: (stream: string) => Rules,
-  {
-    resources,
-    maskKey,
-    fingerprint,
-  }: Pick<Needs, 'resources' | 'maskKey'> & Pick<PrivateFields, 'fingerprint'>,
+  context: Pick<Needs, 'resources' | 'maskKey'> & { readonly fingerprint: (value: Buffer) => string },
 ): PrivateAnswers {
+  const { resources, maskKey, fingerprint } = context
   const rulesBy = new Map<string, Rules>()
   for (const { stream, resource } of resources) {
     const name = foldField(resource)

@@ -92,9 +92,10 @@ export function readRecords(
   }
   if (!isRecordPage(records)) for (const record of records) read(record)
   else {
-    const find = keyFields.some(isComposite) ? () => null : rowFinder(records, keyFields, versionFields)
+    const keys = keyFields.some(isComposite) ? [] : fieldsNamed(records, keyFields)
+    const versions = versionFields && fieldsNamed(records, versionFields)
     for (let index = 0; index < records.length; index++) {
-      const row = find(index)
+      const row = findRow(records, index, keys, versions)
       if (row) rows.push(row)
       else read(records.record(index))
     }
@@ -103,16 +104,6 @@ export function readRecords(
 }
 
 /** Makes a row of what stands in the bytes of a page; null where only the parsed record can tell whether it is one. */
-function rowFinder(
-  page: RecordPage,
-  keyFields: readonly string[],
-  versionFields: readonly string[] | null,
-): (index: number) => Row | null {
-  const keys = fieldsNamed(page, keyFields)
-  const versions = versionFields && fieldsNamed(page, versionFields)
-  return (index) => findRow(page, index, keys, versions)
-}
-
 function findRow(
   page: RecordPage,
   index: number,

@@ -24,15 +24,7 @@ export const markStep = (rows: number): string => `Mark ${plural(rows, 'row')} a
 export const markingInWords = (what: string): string | null =>
   /^Mark .* as deleted$/.test(what) ? what.replace('Mark', 'marking') : null
 
-export type Steps = {
-  /** From here on the run does this; when it does so already, it goes on. */
-  begin(what: string, atMs: number): void
-  /** What was asked for, and came. */
-  add(more: { readonly requests: number; readonly records: number }, atMs: number): void
-  /** Told now and then: what the run waits for; null: nothing. */
-  look(waitsFor: string | null, atMs: number): void
-  told(atMs: number): readonly RunStep[]
-}
+export type Steps = ReturnType<typeof openSteps>
 
 type Writable<Read> = { -readonly [Name in keyof Read]: Read[Name] }
 type Step = Writable<Omit<RunStep, 'waits'>> & { readonly waits: Writable<StepWait>[] }
@@ -42,9 +34,10 @@ const mostWaits = 8
 /** Looks that are further apart than this count as two waits. */
 const sameWaitMs = 2_500
 
-export function openSteps(): Steps {
+export function openSteps() {
   const steps: Step[] = []
   let lookedMs = 0
+  /** From here on the run does this; when it does so already, it goes on. */
   function begin(what: string, atMs: number): Step {
     const last = steps.at(-1)
     if (last?.what === what || (last && steps.length > mostSteps)) return last
@@ -57,12 +50,14 @@ export function openSteps(): Steps {
   const current = (atMs: number): Step => steps.at(-1) ?? begin('Ask the upstream', atMs)
   return {
     begin,
-    add({ requests, records }, atMs) {
+    /** What was asked for, and came. */
+    add({ requests, records }: Pick<RunStep, 'requests' | 'records'>, atMs: number) {
       const step = current(atMs)
       step.requests += requests
       step.records += records
     },
-    look(waitsFor, atMs) {
+    /** Told now and then: what the run waits for; null: nothing. */
+    look(waitsFor: string | null, atMs: number) {
       const sinceMs = Math.max(lookedMs, steps.at(-1)?.from ?? 0)
       lookedMs = atMs
       if (waitsFor === null) return
@@ -72,6 +67,7 @@ export function openSteps(): Steps {
       if (last?.what === waitsFor && atMs - last.to <= sameWaitMs) last.to = atMs
       else if (step.waits.length < mostWaits) step.waits.push({ from: sinceMs, to: atMs, what: waitsFor })
     },
-    told: (atMs) => steps.map((step, index) => (index === steps.length - 1 ? { ...step, to: atMs } : step)),
+    told: (atMs: number): readonly RunStep[] =>
+      steps.map((step, index) => (index === steps.length - 1 ? { ...step, to: atMs } : step)),
   }
 }

@@ -1,12 +1,21 @@
 // What is known of the upstream: how long a later run may rely on what an earlier one detected. Both ways of reading, by version and
-// through lists, rest on it. Pure.
+// through lists, rest on it.
 
 import { type BeliefName, confirmedEveryMs, expiryOf, isConfirmed } from '../streams/beliefs.ts'
-import type { Belief } from './ports/store.ts'
+import type { Belief, RunCore } from './ports/store.ts'
 
-export type Detected = { readonly name: string; readonly value: string; readonly evidence: string }
+export type Detected = { readonly name: BeliefName; readonly value: string; readonly evidence: string }
 
-export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
+const sortings = ['proven', 'ignored', 'refused'] as const
+export type Sorting = 'unknown' | (typeof sortings)[number]
+
+/** What a test of the upstream came to. */
+export type Verdict = {
+  readonly value: 'proven' | 'honoured' | 'ignored' | 'refused' | 'undecided'
+  readonly evidence: string
+}
+export const ignored = (evidence: string): Verdict => ({ value: 'ignored', evidence })
+export const undecided = (evidence: string): Verdict => ({ value: 'undecided', evidence })
 
 export const detected = (name: BeliefName, value: string, evidence: string): Detected => ({
   name,
@@ -33,6 +42,13 @@ export function toRecord(
   })
 }
 
+/** Writes down what is news of it. */
+export const learn = (
+  { state, findings }: Pick<RunCore, 'state' | 'findings'>,
+  seen: readonly Detected[],
+  now: Date,
+): Promise<void> => findings.learn(toRecord(state.beliefs, seen, now))
+
 const ageMs = ({ testedAt }: Belief, now: Date): number => now.getTime() - testedAt.getTime()
 
 type Known = {
@@ -46,14 +62,11 @@ export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
   // Where paging is ignored, each question of the proof of sorting would fetch everything: sorting is not used there.
   if (usable(beliefs, 'paging', now)?.value === 'ignored') return { sorting: 'ignored', largestAnswer: 0 }
   return {
-    sorting: asSorting(usable(beliefs, 'sorting', now)?.value),
+    sorting: sortings.find((one) => one === usable(beliefs, 'sorting', now)?.value) ?? 'unknown',
     largestAnswer: Number(usable(beliefs, 'largest_answer', now)?.value ?? 0),
     cutsBeforeSort: usable(beliefs, 'sorted_before_cut', now)?.value === 'no',
   }
 }
-
-const asSorting = (value: string | undefined): Sorting =>
-  value === 'proven' || value === 'ignored' || value === 'refused' ? value : 'unknown'
 
 /** The largest answer, when it is news: larger than known, or not confirmed for an hour. */
 export function largestAnswerBelief(beliefs: readonly Belief[], received: number, now: Date): Belief | null {

@@ -5,7 +5,7 @@ import type { ChangesStream, RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'
 import { onBehalfOf } from '../util/on-behalf.ts'
 import type { Room } from '../util/room.ts'
-import { toRecord } from './capabilities.ts'
+import { learn } from './capabilities.ts'
 import { withPageEnds } from './lists/page-ends.ts'
 import type { DifferenceCounts } from './ports/audits.ts'
 import type { Answer, Refusal, Source } from './ports/source.ts'
@@ -38,7 +38,8 @@ export type RunOutcome = {
   readonly isComplete: boolean
   readonly yielded: boolean
 }
-export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded' | 'wantsReconcile'> &
+export type RunReading = Pick<RunOutcome, 'isComplete' | 'wantsReconcile'> &
+  Partial<Pick<RunOutcome, 'note' | 'yielded'>> &
   Pick<RunEnd, 'isHidden' | 'settled' | 'knowsDeletions' | 'differences'> & {
     /** The upstream showed no record that we know, so the run proves nothing (P11). */
     readonly isInconclusive?: boolean
@@ -103,7 +104,7 @@ async function perform<Kind extends RunKind>(
   try {
     const ends = withPageEnds(countingSource(context.source, tally, run.progress))
     reading = await read(countingRun(run, tally), ends.source)
-    await run.findings.learn(toRecord(run.state.beliefs, ends.detected(), now()))
+    await learn(run, ends.detected(), now())
   } catch (cause) {
     // Only the abort itself counts as stopped. Any other error is a failure, even while the run is told to stop.
     if (signal.aborted && cause === signal.reason) {
@@ -115,7 +116,7 @@ async function perform<Kind extends RunKind>(
     return { ...ended, status: 'failed', error }
   }
   // Outside of the try on purpose: a run ends once. If its end cannot be written down, the caller gets the error.
-  const { yielded, isInconclusive = false, wantsReconcile: _, ...told } = reading
+  const { yielded = false, isInconclusive = false, wantsReconcile: _, ...told } = reading
   const status = isInconclusive ? 'inconclusive' : 'done'
   await run.finish({ ...endOf(tally), ...told, status, isCutShort: yielded })
   return { ...ended, ...reading, status }
@@ -141,10 +142,9 @@ function countingSource(
   source: Source,
   counter: Counter,
   progress: RunProgress,
-  came: { records: number } = { records: 0 },
+  came = { records: 0 },
 ): Source {
-  const told = () =>
-    progress.asked({ requests: counter.requests, bytes: counter.bytes, records: came.records })
+  const told = () => progress.asked({ requests: counter.requests, bytes: counter.bytes, ...came })
   const count = async <Result extends Answer | Refusal>(answering: Promise<Result>): Promise<Result> => {
     counter.requests += 1
     const answer = await answering

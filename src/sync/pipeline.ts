@@ -1,19 +1,13 @@
 // Writes a few pages while the next one is fetched. Their number and size are limited, so memory stays bounded (P10). If a write
 // fails, the next call throws its error, and no further write starts.
 
-export type Pipeline = {
-  /** Waits until there is room for another write, then starts it. `bytes`: the length of the JSON that it writes. */
-  start(write: () => Promise<void>, bytes?: number): Promise<void>
-  settled(): Promise<void>
-}
-
 /** Limit for the JSON of all writes under way; as rows it takes a few times as much memory. A single larger page is written alone. */
 const mostBytes = 20 * 1024 * 1024
 
 /** One is copied while the one before it is merged: see src/store/writing/page-writer.ts. */
 const mostWrites = 2
 
-export function openPipeline(): Pipeline {
+export function openPipeline() {
   const underWay = new Set<Promise<void>>()
   let held = 0
   let failure: { readonly error: unknown } | null = null
@@ -21,7 +15,8 @@ export function openPipeline(): Pipeline {
     if (failure) throw failure.error
   }
   return {
-    async start(write, bytes = 0) {
+    /** Waits until there is room for another write, then starts it. `bytes`: the length of the JSON that it writes. */
+    async start(write: () => Promise<void>, bytes = 0): Promise<void> {
       const isFull = () => underWay.size >= mostWrites || (underWay.size > 0 && held + bytes > mostBytes)
       while (isFull()) await Promise.race(underWay)
       throwFailure()
@@ -38,7 +33,7 @@ export function openPipeline(): Pipeline {
         underWay.delete(writing)
       })
     },
-    async settled() {
+    async settled(): Promise<void> {
       await Promise.all(underWay)
       throwFailure()
     },

@@ -13,7 +13,7 @@ import {
   type Stream,
 } from '../streams/catalog.ts'
 import { isAssignments } from '../streams/names.ts'
-import { probeStream } from '../sync/beliefs/probe-run.ts'
+import { probeStream } from '../sync/beliefs/test-beliefs.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'
 import { currentLookback, lookbackIntervalMs, shortEveryMs } from '../sync/changes/lookback.ts'
 import { findDeletions } from '../sync/deletions/find-deletions.ts'

@@ -1,7 +1,7 @@
 // An upstream that slips and answers nothing, once (P6).
 
 import { expect, it } from 'vitest'
-import { confirmEmpty } from '../../src/sync/confirm-empty.ts'
+import { confirmEmpty } from '../../src/sync/lists/page-ends.ts'
 
 const [nothing, something, refusal] = [
   { records: [], bytes: 2 },

@@ -28,7 +28,7 @@ function list(
       if (ignores === 'sorts') found.reverse()
       const served = found.slice((page - 1) * pageSize, (page - 1) * pageSize + Math.min(cap, pageSize))
       const shown = served.filter((key) => !isHidden(key))
-      return { received: shown.length, keys: shown }
+      return { received: shown.length, keys: shown, records: [] }
     },
     async askFromEnd(pageSize: number) {
       requests += 1
@@ -153,7 +153,7 @@ describe('listing by key', () => {
     const answers = [25, 43, 43, 41, 46, 47].map(BigInt)
     const ask = async () => {
       const keys = answers.splice(0, 1)
-      return { received: keys.length, keys }
+      return { received: keys.length, keys, records: [] }
     }
     const single = { ask, askHighest: async () => 47n, askFromEnd: async () => [47n] }
     expect(await proveKeyOrder(single)).toMatchObject({

@@ -3,6 +3,7 @@
 import type { Json } from '../../json/json.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject } from '../../streams/record.ts'
+import { versionsOf } from '../changes/state.ts'
 import type { Source } from '../ports/source.ts'
 import { isAscending } from '../versions.ts'
 import { pageAsker, type SamplePage } from './test-beliefs.ts'
@@ -34,8 +35,6 @@ export async function describeUpstream(
     { name: 'time zone', value: zoneForm(records) },
   ]
 }
-
-const versionsOf = ({ rows }: SamplePage): bigint[] => rows.map(({ version }) => version ?? 0n)
 
 function orderOf(page: SamplePage): string {
   const versions = versionsOf(page)

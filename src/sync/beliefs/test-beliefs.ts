@@ -1,36 +1,36 @@
-// Tests what is believed of a changes stream by asking its upstream, with a few dozen small requests, and writes nothing. Each test can
-// fail; one that can neither confirm nor refute says why. What only runs can see (how late records come, whether ranks hold) is not
+// Tests what is believed of a changes stream by asking its upstream, with a few dozen small requests. The probe is the run that does so,
+// and records it. Each test can fail; one that can neither confirm nor refute says why. What only runs can see (how late records come, whether ranks hold) is not
 // asked here.
 
 import { type JsonObject, ownValue } from '../../json/json.ts'
 import type { BeliefName } from '../../streams/beliefs.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
-import { fieldNames, fingerprint, isFlaggedDeleted, type Row, readRecords } from '../../streams/record.ts'
+import {
+  fieldNames,
+  fingerprint,
+  int64,
+  isFlaggedDeleted,
+  type Row,
+  readRecords,
+} from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
+import { type Detected, detected, type Verdict } from '../capabilities.ts'
 import { judge, proofQuestions } from '../changes/proof-of-sorting.ts'
+import { versionsOf } from '../changes/state.ts'
 import { askChanges, findVersionField, NoVersionField } from '../changes/version-field.ts'
-import { keyListing } from '../lists/by-key.ts'
-import { testKeyOrder } from '../lists/key-order.ts'
-import type { SeenPage } from '../lists/listing.ts'
+import { keyListing, testKeyOrder } from '../lists/by-key.ts'
 import { farBehind, pageAgain } from '../lists/page-ends.ts'
+import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { SortOrder, Source } from '../ports/source.ts'
+import type { Run, Store } from '../ports/store.ts'
 
 /** What one test saw. Value null: it could not tell, and `evidence` says why. */
-export type Tested = {
-  readonly name: BeliefName
-  readonly value: string | null
-  readonly evidence: string
-}
+export type Tested = Omit<Detected, 'value'> & { readonly value: string | null }
 /** Rows that are stored, of different ages. */
-export type KnownRow = { readonly key: string; readonly version: bigint }
-export type Asked = {
-  readonly source: Source
-  readonly stream: ChangesStream
-  /** The operator's choice. */
-  readonly versionField?: string | null
+type KnownRow = { readonly key: string; readonly version: bigint }
+export type Asked = Pick<ReadingContext, 'source' | 'stream' | 'versionField' | 'signal'> & {
   readonly rows: readonly KnownRow[]
-  readonly signal: AbortSignal
 }
 
 const sampleSize = 100
@@ -67,23 +67,23 @@ export async function* testBeliefs(asked: Asked): AsyncGenerator<Tested> {
   yield decided('filters', filters)
   yield decided('key_order', order)
   const isByKey = order.value === 'honoured'
-  const listed = await listSample(test)
-  yield listed.paging
-  yield await testPageEnd(test, listed.page)
-  yield await testListShowsChanges(test, listed.page, { isSorted, isByKey })
+  const listed = await listSample(test, 1)
+  yield await testPaging(test, listed)
+  yield await testPageEnd(test, listed)
+  yield await testListShowsChanges(test, listed, { isSorted, isByKey })
   yield await testListShowsDeleted(test, newest ?? sample, isByKey)
-  yield await testSingleLook(test, listed.page)
-  yield testKeysUnique([sample, listed.page])
+  yield await testSingleLook(test, listed)
+  yield testKeysUnique([sample, listed])
   yield* testRows(test)
 }
 
 const isEmpty = 'the stream shows no record: nothing can be learnt from an empty stream'
 const untold = (name: BeliefName, evidence: string): Tested => ({ name, value: null, evidence })
-const told = (name: BeliefName, value: string, evidence: string): Tested => ({ name, value, evidence })
-const decided = (
-  name: BeliefName,
-  { value, evidence }: { readonly value: string; readonly evidence: string },
-): Tested => ({ name, value: value === 'undecided' ? null : value, evidence })
+const decided = (name: BeliefName, { value, evidence }: Verdict): Tested => ({
+  name,
+  value: value === 'undecided' ? null : value,
+  evidence,
+})
 
 export const pageAsker =
   (source: Pick<Source, 'changes'>, stream: ChangesStream, signal: AbortSignal): AskPage =>
@@ -97,8 +97,6 @@ const pageOf = (records: RecordList, { keyFields, versionFields }: ChangesStream
   rows: readRecords(records, keyFields, versionFields).rows,
 })
 
-const versionsOf = (page: SeenPage): readonly bigint[] => page.rows.map(({ version }) => version ?? 0n)
-
 /** The first, the last and one in the middle. */
 function spread<Item>(items: readonly Item[]): readonly Item[] {
   const places = [0, Math.floor(items.length / 2), items.length - 1]
@@ -111,11 +109,10 @@ async function testSorting({ ask }: Test): Promise<Tested> {
   const answers: SamplePage[] = []
   for (const { sorts, pageSize: size } of proofQuestions) {
     const answer = await ask(0n, size, sorts)
-    if (answer === null) return told('sorting', 'refused', 'the upstream refuses Sorts')
+    if (answer === null) return detected('sorting', 'refused', 'the upstream refuses Sorts')
     answers.push(answer)
   }
-  const { sorting, evidence } = judge(answers)
-  return decided('sorting', { value: sorting, evidence })
+  return decided('sorting', judge(answers))
 }
 
 /** Asks for what changed since a version that is there. */
@@ -127,49 +124,33 @@ async function testInclusive({ ask, sample }: Test, isSorted: boolean): Promise<
   if (chosen === undefined) return untold('inclusive', 'no record has a version')
   const since = await ask(chosen, sampleSize, isSorted ? 'ascending' : null)
   if (since?.rows.some(({ version }) => version === chosen))
-    return told('inclusive', 'yes', `neworchanged/${chosen} showed version ${chosen}`)
+    return detected('inclusive', 'yes', `neworchanged/${chosen} showed version ${chosen}`)
   const isAll = since !== null && (isSorted || since.received < sampleSize)
   if (!isAll) return untold('inclusive', `version ${chosen} was not in the first page, and there are more`)
-  return told('inclusive', 'no', `neworchanged/${chosen} did not show version ${chosen}, which is there`)
+  return detected('inclusive', 'no', `neworchanged/${chosen} did not show version ${chosen}, which is there`)
 }
 
 // ── the list ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Asks for two pages of the list. Returns the first one, and whether paging works. */
-async function listSample({ source, stream, signal }: Test): Promise<{ page: SamplePage; paging: Tested }> {
-  const list = async (page: number) => pageOf((await source.list({ page, pageSize }, signal)).records, stream)
-  const first = await list(1)
-  if (first.received > pageSize)
-    return {
-      page: first,
-      paging: told('paging', 'ignored', `asked for ${pageSize} records the list served ${first.received}`),
-    }
-  if (first.received < pageSize)
-    return {
-      page: first,
-      paging: untold('paging', `the list shows only ${plural(first.received, 'record')}`),
-    }
-  const second = await list(2)
-  const keys = (page: SamplePage) => page.rows.map(({ key }) => key)
-  const shown = new Set(keys(first))
-  const again = keys(second).filter((key) => shown.has(key)).length
-  if (second.received === 0 || again > 0)
-    return {
-      page: first,
-      // If only some come twice, the order may be drawn anew for each request.
-      paging:
-        again === second.received && again > 0
-          ? told('paging', 'ignored', `page 2 of the list served the ${again} records of page 1 again`)
-          : untold('paging', `${again} of the ${second.received} records of page 2 were on page 1 as well`),
-    }
-  return {
-    page: first,
-    paging: told(
-      'paging',
-      'heeded',
-      `pages 1 and 2 of the list served ${first.received} and ${second.received} records, none twice`,
-    ),
-  }
+const listSample = async ({ source, stream, signal }: Test, page: number): Promise<SamplePage> =>
+  pageOf((await source.list({ page, pageSize }, signal)).records, stream)
+
+async function testPaging(test: Test, first: SamplePage): Promise<Tested> {
+  const name = 'paging'
+  const { received } = first
+  if (received > pageSize)
+    return detected(name, 'ignored', `asked for ${pageSize} records the list served ${received}`)
+  if (received < pageSize) return untold(name, `the list shows only ${plural(received, 'record')}`)
+  const second = await listSample(test, 2)
+  const shown = new Set(first.rows.map(({ key }) => key))
+  const again = second.rows.filter(({ key }) => shown.has(key)).length
+  // If only some come twice, the order may be drawn anew for each request.
+  if (again > 0 && again === second.received)
+    return detected(name, 'ignored', `page 2 of the list served the ${again} records of page 1 again`)
+  if (again > 0 || second.received === 0)
+    return untold(name, `${again} of the ${second.received} records of page 2 were on page 1 as well`)
+  const evidence = `pages 1 and 2 of the list served ${received} and ${second.received} records, none twice`
+  return detected(name, 'heeded', evidence)
 }
 
 /** Asks for a page far behind the last one. */
@@ -178,13 +159,10 @@ async function testPageEnd({ source, signal }: Test, first: SamplePage): Promise
   if (first.received > pageSize || !source.listHasPages) return untold(name, 'the list knows no pages')
   const page = Math.floor(farBehind / pageSize)
   const { records, noPage = 'an empty list' } = await source.list({ page, pageSize }, signal)
-  return records.length === 0
-    ? told(name, noPage, `asked for page ${page} of the list it answered ${noPage}`)
-    : told(
-        name,
-        pageAgain,
-        `asked for page ${page} of the list it served ${plural(records.length, 'record')}`,
-      )
+  if (records.length === 0)
+    return detected(name, noPage, `asked for page ${page} of the list it answered ${noPage}`)
+  const evidence = `asked for page ${page} of the list it served ${plural(records.length, 'record')}`
+  return detected(name, pageAgain, evidence)
 }
 
 type Ways = { readonly isSorted: boolean; readonly isByKey: boolean }
@@ -209,7 +187,7 @@ async function testListShowsChanges(test: Test, listed: SamplePage, ways: Ways):
     const isShown = await listByKeyShows(test, key)
     if (isShown) inList += 1
     const difference = `neworchanged shows record ${key}, and the list does not`
-    if (isShown === false && (await differs(difference, key))) return told(name, 'no', difference)
+    if (isShown === false && (await differs(difference, key))) return detected(name, 'no', difference)
   }
   let inChanges = 0
   for (const { key, version } of livingOf(listed).slice(0, pageSize)) {
@@ -220,16 +198,13 @@ async function testListShowsChanges(test: Test, listed: SamplePage, ways: Ways):
     const isPerhapsBehind = page.received >= pageSize && versionsOf(page).at(-1) === version
     if (isShown || isPerhapsBehind) continue
     const difference = `the list shows record ${key} with version ${version}, and neworchanged/${version - 1n} does not`
-    if (await differs(difference, key, version)) return told(name, 'no', difference)
+    if (await differs(difference, key, version)) return detected(name, 'no', difference)
   }
   const [first] = doubts
   if (first !== undefined) return untold(name, `${first}; the record itself cannot be looked at`)
   if (inList === 0 || inChanges === 0) return untold(name, 'no record was found by both ways of reading')
-  return told(
-    name,
-    'yes',
-    `${inList} records of neworchanged are in the list, ${inChanges} of the list in neworchanged`,
-  )
+  const evidence = `${inList} records of neworchanged are in the list, ${inChanges} of the list in neworchanged`
+  return detected(name, 'yes', evidence)
 }
 
 /** Without the records that the source marks as deleted: one way of reading may leave them out. */
@@ -237,11 +212,8 @@ const livingOf = ({ rows }: SamplePage) => rows.filter(({ record }) => !isFlagge
 
 async function listByKeyShows(test: Test, key: string): Promise<boolean | null> {
   if (!/^-?\d+$/.test(key)) return null
-  const { keys } = await keyListing({ ...test, pageSize: 1 }).ask({
-    after: BigInt(key) - 1n,
-    page: 1,
-    pageSize: 1,
-  })
+  const listing = keyListing({ ...test, pageSize: 1 })
+  const { keys } = await listing.ask({ after: BigInt(key) - 1n, page: 1, pageSize: 1 })
   return keys[0] === BigInt(key)
 }
 
@@ -260,19 +232,12 @@ async function isThere(
 
 async function testListShowsDeleted(test: Test, changed: SamplePage, isByKey: boolean): Promise<Tested> {
   const name = 'list_shows_deleted'
-  const flagged = changed.rows.find(({ record }) => isFlaggedDeleted(record))
-  const key = flagged?.key
-  if (!isByKey || key === undefined || key === null)
-    return untold(
-      name,
-      isByKey ? 'no record that is marked as deleted was seen' : 'the list cannot be asked by key',
-    )
-  const isShown = await listByKeyShows(test, String(key))
-  return told(
-    name,
-    isShown ? 'yes' : 'no',
-    `record ${key}, which is marked as deleted, is ${isShown ? '' : 'not '}in the list`,
-  )
+  if (!isByKey) return untold(name, 'the list cannot be asked by key')
+  const key = changed.rows.find(({ record }) => isFlaggedDeleted(record))?.key
+  if (key === undefined) return untold(name, 'no record that is marked as deleted was seen')
+  const isShown = await listByKeyShows(test, key)
+  const evidence = `record ${key}, which is marked as deleted, is ${isShown ? '' : 'not '}in the list`
+  return detected(name, isShown ? 'yes' : 'no', evidence)
 }
 
 // ── single records ───────────────────────────────────────────────────────────────────────────────────────────
@@ -288,29 +253,25 @@ async function testSingleLook(test: Test, listed: SamplePage): Promise<Tested> {
     if (answer === 'gone') {
       // A record that was deleted meanwhile, or is marked as deleted, tells nothing.
       if (isFlaggedDeleted(row.record) || !(await isListed(test, row.key))) continue
-      return told(name, 'other', `record ${row.key} is in the list, and is not found by its id`)
+      return detected(name, 'other', `record ${row.key} is in the list, and is not found by its id`)
     }
     if (answer === 'unclear')
-      return told(name, 'other', `record ${row.key} is in the list, and cannot be read by its id`)
+      return detected(name, 'other', `record ${row.key} is in the list, and cannot be read by its id`)
     const [looked] = pageOf([answer.found], stream).rows
     if (looked?.version !== row.version) continue
     const differing = differingFields(row.record, answer.found)
-    if (differing.length > 0)
-      return told(
-        name,
-        'other',
-        `record ${row.key}, version ${row.version}: ${differing.slice(0, 5).join(', ')} differ`,
-      )
+    if (differing.length > 0) {
+      const evidence = `record ${row.key}, version ${row.version}: ${differing.slice(0, 5).join(', ')} differ`
+      return detected(name, 'other', evidence)
+    }
     compared += 1
   }
   if (compared === 0) return untold(name, 'the records changed while they were looked at')
-  return told(name, 'same', `${plural(compared, 'record')} of the list, the same by id`)
+  return detected(name, 'same', `${plural(compared, 'record')} of the list, the same by id`)
 }
 
-async function isListed({ source, stream, signal }: Test, key: string): Promise<boolean> {
-  const { records } = await source.list({ page: 1, pageSize }, signal)
-  return pageOf(records, stream).rows.some((row) => row.key === key)
-}
+const isListed = async (test: Test, key: string): Promise<boolean> =>
+  (await listSample(test, 1)).rows.some((row) => row.key === key)
 
 const differingFields = (one: JsonObject, other: JsonObject): readonly string[] =>
   [...new Set([...fieldNames(one), ...fieldNames(other)])].filter(
@@ -321,12 +282,12 @@ function testKeysUnique(pages: readonly SamplePage[]): Tested {
   for (const { rows } of pages) {
     const seen = new Set<string>()
     for (const { key } of rows) {
-      if (seen.has(key)) return told('keys_unique', 'no', `one answer held two records with key ${key}`)
+      if (seen.has(key)) return detected('keys_unique', 'no', `one answer held two records with key ${key}`)
       seen.add(key)
     }
   }
   const records = pages.reduce((sum, { rows }) => sum + rows.length, 0)
-  return told('keys_unique', 'yes', `no key twice in answers with ${plural(records, 'record')}`)
+  return detected('keys_unique', 'yes', `no key twice in answers with ${plural(records, 'record')}`)
 }
 
 /** Rows that are stored, against what their records say now. */
@@ -347,20 +308,65 @@ async function* testRows({ source, stream, rows, signal }: Test): AsyncGenerator
     return yield untold('same_upstream', 'no row is stored yet whose record could be looked at')
   }
   const evidence = `${plural(compared, 'row')} of different ages compared with their records: none has a lower version there`
-  yield first === undefined ? told('versions_rise', 'yes', evidence) : told('versions_rise', 'no', first)
-  // One that fell is one row to mend; many are another upstream.
-  if (fallen.length > 1 && fallen.length * 2 > compared)
-    yield told(
-      'same_upstream',
+  yield first === undefined
+    ? detected('versions_rise', 'yes', evidence)
+    : detected('versions_rise', 'no', first)
+  yield testSameUpstream(fallen, compared)
+}
+
+/** One that fell is one row to mend; many are another upstream. */
+function testSameUpstream(fallen: readonly string[], compared: number): Tested {
+  const name = 'same_upstream'
+  const { length } = fallen
+  if (length > 1 && length * 2 > compared)
+    return detected(
+      name,
       'no',
-      `${fallen.length} of ${compared} records have lower versions than here: ${first}`,
+      `${length} of ${compared} records have lower versions than here: ${fallen[0]}`,
     )
-  else if (fallen.length === compared)
-    yield untold('same_upstream', `only one row could be compared, and it fell: ${first}`)
-  else
-    yield told(
-      'same_upstream',
-      'yes',
-      `${compared - fallen.length} of ${plural(compared, 'record')} have at least the version that is here`,
-    )
+  if (length === compared) return untold(name, `only one row could be compared, and it fell: ${fallen[0]}`)
+  const stand = `${compared - length} of ${plural(compared, 'record')}`
+  return detected(name, 'yes', `${stand} have at least the version that is here`)
+}
+
+// ── as a run ─────────────────────────────────────────────────────────────────────────────────────────────────
+// It reads no rows into the mirror and moves no position; a belief that falls takes back what rested on it all the same.
+
+/** Which of the highest rows are compared with their records. */
+const ranksOfKnown = [1, 3, 9, 27]
+
+/** Rows of different ages, the youngest first. */
+export async function knownRows(
+  { history }: Pick<Store, 'history'>,
+  stream: string,
+): Promise<readonly KnownRow[]> {
+  const highest = await history.anchors(stream, int64.max, ranksOfKnown.at(-1) ?? 1)
+  return ranksOfKnown.flatMap((rank) => highest[rank - 1] ?? [])
+}
+
+export function probeStream(context: Omit<ReadingContext, 'pageSize'>): Promise<RunOutcome> {
+  return performRun({ ...context, kind: 'probe' }, async (run, source) => {
+    const rows = await knownRows(context.store, context.stream.name)
+    const seen: Detected[] = []
+    run.progress.step('Test what is believed of the upstream')
+    // Only the incremental run decides which field the version is: positions are numbers of it.
+    for await (const { name, value, evidence } of testBeliefs({ ...context, source, rows }))
+      if (value !== null && name !== 'version_field') seen.push({ name, value, evidence })
+    return await record(run, seen, context.now())
+  })
+}
+
+/** Records what was tested outside of a run, by somebody who asked. */
+export const recordTested = (
+  context: Omit<ReadingContext, 'pageSize'>,
+  seen: readonly Detected[],
+): Promise<RunOutcome> => performRun({ ...context, kind: 'probe' }, (run) => record(run, seen, context.now()))
+
+async function record(run: Run<'probe'>, seen: readonly Detected[], now: Date) {
+  await run.findings.learn(seen.map((one) => ({ ...one, testedAt: now })))
+  const changed = seen.flatMap(({ name, value, evidence }) => {
+    const known = run.state.beliefs.find((belief) => belief.name === name)
+    return known && known.value !== value ? [`${name} was ${known.value} and is ${value}: ${evidence}`] : []
+  })
+  return { isComplete: true, note: changed.join('; ') || null }
 }

@@ -4,8 +4,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { withoutTwins } from '../../streams/twins.ts'
-import { confirmEmpty } from '../confirm-empty.ts'
 import { seenPage } from '../lists/listing.ts'
+import { confirmEmpty } from '../lists/page-ends.ts'
 import type { Source } from '../ports/source.ts'
 import type { Ask, Event } from './state.ts'
 
@@ -18,17 +18,7 @@ export type AskingContext = {
   readonly signal: AbortSignal
 }
 
-export type Asking = {
-  /** The answer to the next question. Other early answers are dropped; those put aside by `keep` survive questions that are only looks. */
-  ask(asked: Ask): Promise<Fetched>
-  /** For readers side by side: as `ask`, but leaves all other early answers alone. */
-  askAmongOthers(asked: Ask, until: AbortSignal): Promise<Fetched>
-  /** Sends the request before its turn. */
-  begin(asked: Ask): void
-  /** Puts an answer aside unjudged, because something else has to be asked first. When the same question comes again, it is used. */
-  keep(asked: Ask, fetched: Fetched): void
-  stop(): void
-}
+export type Asking = ReturnType<typeof openAsking>
 
 type Early = {
   readonly asked: Ask
@@ -39,7 +29,7 @@ type Early = {
 
 export const nothing: Records = { rows: [], rejected: [] }
 
-export function openAsking(context: AskingContext): Asking {
+export function openAsking(context: AskingContext) {
   const stopping = new AbortController()
   const signal = AbortSignal.any([context.signal, stopping.signal])
   let early: readonly Early[] = []
@@ -57,7 +47,8 @@ export function openAsking(context: AskingContext): Asking {
     return here?.answer ?? null
   }
   return {
-    ask(asked) {
+    /** The answer to the next question. Other early answers are dropped; those put aside by `keep` survive questions that are only looks. */
+    ask(asked: Ask): Promise<Fetched> {
       const { beside = [], isOnlyLook } = asked
       const answer = take(asked) ?? fetchAnswer(context, asked, signal)
       early = early.filter(
@@ -66,12 +57,16 @@ export function openAsking(context: AskingContext): Asking {
       for (const next of beside) begin(next)
       return answer
     },
-    askAmongOthers: (asked, until) => take(asked) ?? fetchAnswer(context, asked, until),
-    begin(asked) {
+    /** For readers side by side: as `ask`, but leaves all other early answers alone. */
+    askAmongOthers: (asked: Ask, until: AbortSignal): Promise<Fetched> =>
+      take(asked) ?? fetchAnswer(context, asked, until),
+    /** Sends the request before its turn. */
+    begin(asked: Ask) {
       begin(asked)
       for (const next of asked.beside ?? []) begin(next)
     },
-    keep(asked, fetched) {
+    /** Puts an answer aside unjudged, because something else has to be asked first. When the same question comes again, it is used. */
+    keep(asked: Ask, fetched: Fetched) {
       early = [...early, { asked, answer: Promise.resolve(fetched), isKept: true }]
     },
     stop() {

@@ -24,7 +24,7 @@ export async function runNextBackfill(context: ReadingContext): Promise<RunOutco
 function runBackfill(context: ReadingContext, { id, from, to }: Backfill): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'backfill', id }, async (run, source) => {
     const { start } = run.position
-    if (start >= to) return { isComplete: true, yielded: false, note: null }
+    if (start >= to) return { isComplete: true }
     try {
       return await readRange(
         { ...context, source, run },
@@ -32,7 +32,7 @@ function runBackfill(context: ReadingContext, { id, from, to }: Backfill): Promi
       )
     } catch (error) {
       if (!(error instanceof BackfillCancelled)) throw error
-      return { isComplete: false, yielded: false, note: 'cancelled' }
+      return { isComplete: false, note: 'cancelled' }
     }
   })
 }

@@ -6,33 +6,27 @@ import type { Action, Reading } from './state.ts'
 
 type ReadRanges = Extract<Action, { kind: 'ranges' }>
 
-export type Ranges = {
-  /** Begins to ask before it is certain that these ranges are to be read. */
-  begin(base: Reading, action: ReadRanges): void
-  read(base: Reading, action: ReadRanges): Promise<RangesOutcome>
-  /** Drops what was begun and is not to be read. */
-  leave(): void
-}
-
-export function openRanges(contextOf: (base: Reading) => RangesContext): Ranges {
+export function openRanges(contextOf: (base: Reading) => RangesContext) {
   let begun: {
     readonly action: ReadRanges
     readonly certainty: PromiseWithResolvers<void>
     readonly outcome: Promise<RangesOutcome>
   } | null = null
+  /** Drops what was begun and is not to be read. */
   const leave = () => {
     begun?.certainty.reject(new Error('these ranges are not to be read'))
     begun = null
   }
   return {
-    begin(base, action) {
+    /** Begins to ask before it is certain that these ranges are to be read. */
+    begin(base: Reading, action: ReadRanges) {
       const certainty = Promise.withResolvers<void>()
       const outcome = readInRanges({ ...contextOf(base), whenCertain: certainty.promise }, base, action)
       // `read` reports a failure. Until then it must not count as an unhandled rejection.
       outcome.catch(() => {})
       begun = { action, certainty, outcome }
     },
-    async read(base, action) {
+    async read(base: Reading, action: ReadRanges): Promise<RangesOutcome> {
       if (!isDeepStrictEqual(begun?.action, action)) leave()
       const outcome = begun?.outcome ?? readInRanges(contextOf(base), base, action)
       begun?.certainty.resolve()

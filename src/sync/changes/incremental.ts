@@ -24,8 +24,14 @@ export function readIncremental(context: ReadingContext): Promise<RunOutcome> {
     const reading = await readRange(
       { ...context, source, run },
       {
-        ...{ from, restsFrom, until: null, maxPasses },
-        ...{ movesPosition: true, anchors, hasAbove, mayFindField: true },
+        from,
+        restsFrom,
+        until: null,
+        maxPasses,
+        movesPosition: true,
+        anchors,
+        hasAbove,
+        mayFindField: true,
         onTakenBack: (why, to) => told.push(takenBackNote(why, to)),
         onFallen: (anchor) => pinFallen(run, anchor),
       },

@@ -2,10 +2,9 @@
 // looks at pinned records, by which it notices that the upstream went back. It never moves the position.
 
 import { versionedBy } from '../../streams/catalog.ts'
-import { formatDuration } from '../../util/text.ts'
-import { recordLateness } from '../beliefs/from-runs.ts'
-import { usable } from '../capabilities.ts'
-import { confirmEmpty } from '../confirm-empty.ts'
+import { formatDuration, plural } from '../../util/text.ts'
+import { type Detected, detected, learn, usable } from '../capabilities.ts'
+import { confirmEmpty } from '../lists/page-ends.ts'
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Arrival } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
@@ -137,16 +136,16 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
   const { store, stream, now, signal } = context
   return performRun({ ...context, kind: 'lookback' }, async (run, source) => {
     const { position } = run.state
-    if (position === 0n) return { note: null, isComplete: true, yielded: false }
+    if (position === 0n) return { isComplete: true }
     // A row that somebody deleted here would come again and be taken for a late one.
     if (run.state.isLocallyChanged)
-      return { note: 'waits: the table was changed in Postgres', isComplete: false, yielded: false }
+      return { note: 'waits: the table was changed in Postgres', isComplete: false }
     const floorMs = context.lookbackFloorMs
     const lookbackMs = currentLookback(run.state.lookbackMs, floorMs)
     const { past, isWhole } = reach(now(), { lookbackMs, floorMs }, lastOf(run.state), context.reach)
     const onlyUndecided = context.reach === 'brief'
     const pinned = await lookAtPinned({ ...context, run, source, onlyUndecided })
-    if (pinned.beginsAnew) return { note: pinned.note, isComplete: false, yielded: false }
+    if (pinned.beginsAnew) return { note: pinned.note, isComplete: false }
     const held = await heldAt(store.history, stream.name, past, run.state.beliefs)
     const arrivals: Arrival[] = []
     const silent: string[] = []
@@ -184,7 +183,7 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
     const mayShrink = isWhole || late.length > 0
     const next = mayShrink ? nextLookback(run.state.lookbackMs, context.lookbackFloorMs, late) : null
     if (next) await run.findings.setLookback(next.lookbackMs, next.reason, run.state.lookbackMs)
-    if (isWhole && reading.isComplete) await recordLateness(run, lookbackMs, late, now())
+    if (isWhole && reading.isComplete) await learn(run, [latenessFound(lookbackMs, late)], now())
     const named = await findVolatile(
       { ...context, source, run, stream: versionedBy(stream, run.state.versionField) },
       silent,
@@ -229,6 +228,20 @@ async function showsAnything(source: Source, signal: AbortSignal): Promise<boole
   const fetchAnswer = () => source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal)
   const answer = await confirmEmpty(fetchAnswer)
   return 'refused' in answer || answer.records.length > 0
+}
+
+/** After a look-back that reached all the way: was anything later than it is long? */
+function latenessFound(lookbackMs: number, late: readonly LateArrival[]): Detected {
+  const worstMs = Math.max(0, ...late.map(({ lateMs }) => lateMs))
+  const found =
+    late.length === 0
+      ? 'nothing late'
+      : `${plural(late.length, 'late row')}, the worst by ${formatDuration(worstMs)},`
+  return detected(
+    'lateness',
+    worstMs <= lookbackMs ? 'holds' : 'later',
+    `${found} in a look-back of ${formatDuration(lookbackMs)}`,
+  )
 }
 
 /** How late versions came that became visible after the position had passed them. */

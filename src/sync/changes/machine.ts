@@ -20,6 +20,7 @@ import {
   type Action,
   type Event,
   leastToServe,
+  newReading,
   type Reading,
   type ReadingOptions,
   type StateName,
@@ -50,7 +51,7 @@ const always: readonly Rule<SeenAny>[] = [
     'a version below what was asked for',
     'broken',
     ({ reading, event }) => event.kind === 'answer' && whatIsTooLow(reading, event.page),
-    ({ reading }, what) => ({ reading: { ...reading, state: { name: 'broken', what } } }),
+    ({ reading }, what) => ({ ...reading, state: { name: 'broken', what } }),
   ),
   rule(
     'out of order, back to the start',
@@ -113,31 +114,15 @@ export const declaredStates: readonly {
 ]
 
 export function start(options: ReadingOptions): Transition {
-  const { from, until, pageSize, sorting, largestAnswer, anchor, cutsBeforeSort = false } = options
+  const { from, until, pageSize, sorting, anchor } = options
   const reading: Reading<'next-page'> = {
-    options,
-    position: from,
-    cursor: from,
-    sorting,
-    largestAnswer,
-    highestServed: null,
-    goal: null,
-    anchor,
-    anchorsTried: 0,
-    cutsBeforeSort,
-    sortsNumbers: false,
-    sharesVersions: false,
-    fullPages: 0,
-    blindSteps: 0,
-    lacked: null,
-    unread: options.load?.unread ?? null,
-    rangesAfter: from,
+    ...newReading(options),
     state: { name: 'next-page', since: lowest(from, anchor), pageSize, below: null },
   }
   // A poll asks for the newest records first: while little is new, that one answer shows all of it; otherwise it shows how far to read.
   const readsAnew = from === 0n && sorting === 'proven'
   const asksNewest = until === null && (anchor !== null || readsAnew) && maySort(reading)
-  return transition(null, { reading: asksNewest ? askEnd(reading, null) : reading })
+  return transition(null, asksNewest ? askEnd(reading, null) : reading)
 }
 
 /**
@@ -169,12 +154,15 @@ const nextIn = <Name extends StateName>(name: Name, reading: Reading<Name>, even
 const actionIn = <Name extends StateName>(name: Name, reading: Reading<Name>): Action =>
   table[name].action(reading)
 
-const transition = (taken: string | null, { reading, effects }: Move): Transition => ({
-  reading,
-  rule: taken,
-  action: actionIn(reading.state.name, reading),
-  effects: { seen: null, retreat: null, detected: [], isLeftOut: false, isKept: false, ...effects },
-})
+function transition(taken: string | null, move: Move): Transition {
+  const { reading, effects } = 'reading' in move ? move : { reading: move, effects: {} }
+  return {
+    reading,
+    rule: taken,
+    action: actionIn(reading.state.name, reading),
+    effects: { seen: null, retreat: null, detected: [], isLeftOut: false, isKept: false, ...effects },
+  }
+}
 
 function isOver(_reading: Reading, event: Event): never {
   throw new Error(`This came after the reading had ended: ${event.kind}`)

@@ -5,12 +5,11 @@
 // theirs fell.
 
 import type { JsonObject } from '../../json/json.ts'
-import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
+import { versionedBy } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
-import { recordPinned } from '../beliefs/from-runs.ts'
-import { knownBeliefs } from '../capabilities.ts'
-import type { Source } from '../ports/source.ts'
+import { detected, knownBeliefs, learn } from '../capabilities.ts'
+import type { ReadingContext } from '../perform-run.ts'
 import type { Pin, Run, VersionRange, WentBack } from '../ports/store.ts'
 
 /** A record that is older than its row for less than this may come from a replica that lags. */
@@ -109,12 +108,11 @@ export function isNews(look: Look, now: Date): boolean {
 const isOld = ({ lostSince }: Pin, at: Date): boolean =>
   lostSince !== null && at.getTime() - lostSince.getTime() >= longestReplicaLagMs
 
-export type Verdict =
-  | { readonly kind: 'as before' }
-  /** Too early to tell it from a replica that lags. */
-  | { readonly kind: 'waiting'; readonly fallen: readonly Look[]; readonly until: Date }
-  | { readonly kind: 'fallen'; readonly fallen: readonly Look[] }
-  | { readonly kind: 'went back'; readonly lost: readonly Look[] }
+/** `waiting`: too early to tell it from a replica that lags. Where it `went back`, those that are gone count as fallen. */
+export type Verdict = { readonly fallen: readonly Look[] } & (
+  | { readonly kind: 'as before' | 'fallen' | 'went back' }
+  | { readonly kind: 'waiting'; readonly until: Date }
+)
 
 /** `lostSince` of each look is what earlier looks have noted. */
 export function judge(looks: readonly Look[], now: Date): Verdict {
@@ -128,7 +126,7 @@ export function judge(looks: readonly Look[], now: Date): Verdict {
   const isProof = fallen.length > 0 || standing.length > 0
   const vanished = confirmed.filter(({ found, version }) => found === 'gone' && version > newestThere)
   const lost = [...fallen, ...vanished]
-  if (lost.length >= manyFell && isProof) return { kind: 'went back', lost }
+  if (lost.length >= manyFell && isProof) return { kind: 'went back', fallen: lost }
   const early = looks.filter((look) => hasFallen(look) && !isOld(look, now))
   const [first] = early
   // Whether one fell alone is known only when all that fell have been seen again, late enough.
@@ -136,7 +134,7 @@ export function judge(looks: readonly Look[], now: Date): Verdict {
     const since = early.map(({ lostSince }) => (lostSince ?? now).getTime())
     return { kind: 'waiting', fallen: early, until: new Date(Math.max(...since) + longestReplicaLagMs) }
   }
-  return fallen.length > 0 ? { kind: 'fallen', fallen } : { kind: 'as before' }
+  return { kind: fallen.length > 0 ? 'fallen' : 'as before', fallen }
 }
 
 /** The pin as it is stored after a look. */
@@ -155,12 +153,8 @@ const describe = ({ key, version, found }: Look): string =>
 
 // ── for a run ────────────────────────────────────────────────────────────────────────────────────────────────
 
-type Context = {
+type Context = Pick<ReadingContext, 'source' | 'stream' | 'now' | 'signal'> & {
   readonly run: Run<'lookback'>
-  readonly source: Source
-  readonly stream: ChangesStream
-  readonly now: () => Date
-  readonly signal: AbortSignal
   /** Look only if something that earlier looks have shown is still undecided. */
   readonly onlyUndecided?: boolean
 }
@@ -299,9 +293,10 @@ async function refuted(context: Context, seen: readonly Seen[]): Promise<Readonl
 async function act(context: Context, looks: readonly Seen[]): Promise<PinnedOutcome> {
   const { run, now } = context
   const verdict = judge(looks, now())
-  await recordPinned(run, { ...verdict, looked: looks.length, describe }, now())
+  // While a lagging replica may be the reason, nothing can be said yet.
+  if (verdict.kind !== 'waiting' && looks.length > 0) await learnFrom(context, verdict, looks.length)
   if (verdict.kind === 'as before') return nothing
-  if (verdict.kind === 'went back') return await beginAnew(run, evidenceOf(verdict.lost, looks.length))
+  if (verdict.kind === 'went back') return await beginAnew(run, evidenceOf(verdict.fallen, looks.length))
   const [first, ...more] = verdict.fallen
   if (!first) return nothing
   const others = more.length === 0 ? '' : `, as ${plural(more.length, 'other')} are older than here`
@@ -314,6 +309,20 @@ async function act(context: Context, looks: readonly Seen[]): Promise<PinnedOutc
   await run.pinned.invalidateRows(fallen)
   await write(context, fallen)
   return { ...nothing, note: `${plural(fallen.length, 'row')} mended: ${describe(first)}` }
+}
+
+/** Did one fall, or so many that it is another upstream? */
+async function learnFrom({ run, now }: Context, { kind, fallen }: Verdict, looked: number): Promise<void> {
+  const [first] = fallen
+  const stand = `${plural(looked, 'pinned record')} looked at`
+  const evidence = first
+    ? `${fallen.length} of ${stand}: ${describe(first)}`
+    : `${stand}, none has a lower version than here`
+  const seen = [
+    detected('versions_rise', first ? 'no' : 'yes', evidence),
+    detected('same_upstream', kind === 'went back' ? 'no' : 'yes', evidence),
+  ]
+  await learn(run, seen, now())
 }
 
 async function beginAnew(run: Run<'lookback'>, found: WentBack): Promise<PinnedOutcome> {

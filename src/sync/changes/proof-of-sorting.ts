@@ -3,16 +3,13 @@
 // does a page that was cut before it was sorted; but such an upstream shows the same single record from both ends. The last record is
 // asked for twice, because a delete in between, or an order that is drawn anew each time, can fool one look. Pure.
 
+import { ignored, undecided, type Verdict } from '../capabilities.ts'
 import type { SeenPage } from '../lists/listing.ts'
 import type { SortOrder } from '../ports/source.ts'
 import { isAscending } from '../versions.ts'
 import { versionsOf } from './state.ts'
 
 export type ProofQuestion = { readonly sorts: SortOrder; readonly pageSize: number }
-export type SortingVerdict = {
-  readonly sorting: 'proven' | 'ignored' | 'undecided'
-  readonly evidence: string
-}
 
 /** Fewer versions than this are too often in order by chance (13! is 6 thousand million). */
 const enoughVersions = 13
@@ -24,7 +21,7 @@ export const proofQuestions: readonly ProofQuestion[] = [
   { sorts: 'descending', pageSize: 1 },
 ]
 
-export function judge(answers: readonly SeenPage[]): SortingVerdict {
+export function judge(answers: readonly SeenPage[]): Verdict {
   const [firstLook, beginning, page, secondLook] = answers
   const tooMany = [firstLook, beginning, secondLook].find((look) => look && look.received > 1)
   // It ignores the page size. Perhaps it cut one page and sorted it afterwards: its ends are not the ends of everything.
@@ -53,12 +50,9 @@ export function judge(answers: readonly SeenPage[]): SortingVerdict {
   if (again - descending > (highest - (lowest.version ?? 0n)) / 2n)
     return undecided(`while it was asked, versions rose from ${descending} to ${again}`)
   return {
-    sorting: 'proven',
+    value: 'proven',
     evidence: `${distinct} versions ascending from ${lowest.version}, descending from ${descending} and ${again}`,
   }
 }
-
-const ignored = (evidence: string): SortingVerdict => ({ sorting: 'ignored', evidence })
-const undecided = (evidence: string): SortingVerdict => ({ sorting: 'undecided', evidence })
 
 const firstRow = (page: SeenPage | undefined) => page?.rows.find(({ version }) => version !== null)

@@ -7,47 +7,36 @@
 import type { Unread, VersionRange } from '../ports/store.ts'
 import { highest } from '../versions.ts'
 
-/** A range as one reader reads it. */
-export type Range = {
-  readonly above: bigint
-  /** Its end; becomes lower when other readers take over what is above. */
-  readonly upTo: bigint
-  /** The highest version that came. */
-  readonly reach: bigint
-  /** Everything up to here is written, and committed with the next commit at the latest. */
-  readonly written: bigint
-  /** How many rows there are up to `above` and up to `reach`, counted from where this reading began. */
-  readonly rankAbove: number
-  readonly rank: number
+export const uncounted = {
   /** The rank of its last row; null: not counted. */
-  readonly endRank: number | null
+  endRank: null as number | null,
   /** The rank of its last row is lower than this. */
-  readonly belowRank: number
-  /** Rows per version in the place that is being read; null: nothing came yet. */
-  readonly density: number | null
-  /** Its reader is in the middle of something, such as rows that share a version, and much may be behind that. */
-  readonly isWhole: boolean
-  /** Versions are being looked up at which it can be split. */
-  readonly isProbed: boolean
-  /** No reader goes on with it: it is read to its end, or given up. */
-  readonly isOver: boolean
+  belowRank: Number.POSITIVE_INFINITY,
 }
 
-export const uncounted = { endRank: null, belowRank: Number.POSITIVE_INFINITY } as const
-
-export const rangeOf = ({ above, upTo }: VersionRange): Range => ({
+/** A range as one reader reads it. */
+export const rangeOf = ({ above, upTo }: VersionRange) => ({
   above,
+  /** Its end; becomes lower when other readers take over what is above. */
   upTo,
+  /** The highest version that came. */
   reach: above,
+  /** Everything up to here is written, and committed with the next commit at the latest. */
   written: above,
+  /** How many rows there are up to `above` and up to `reach`, counted from where this reading began. */
   rankAbove: 0,
   rank: 0,
   ...uncounted,
-  density: null,
+  /** Rows per version in the place that is being read; null: nothing came yet. */
+  density: null as number | null,
+  /** Its reader is in the middle of something, such as rows that share a version, and much may be behind that. */
   isWhole: false,
+  /** Versions are being looked up at which it can be split. */
   isProbed: false,
+  /** No reader goes on with it: it is read to its end, or given up. */
   isOver: false,
 })
+export type Range = Readonly<ReturnType<typeof rangeOf>>
 
 /** After a page of it. */
 export function sawRows(range: Range, versions: readonly bigint[]): Range {

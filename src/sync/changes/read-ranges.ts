@@ -4,7 +4,7 @@
 
 import type { Records } from '../../streams/record.ts'
 import type { Room } from '../../util/room.ts'
-import { type Alone, openTurns } from '../../util/turns.ts'
+import { openTurns } from '../../util/turns.ts'
 import type { Unread, VersionRange } from '../ports/store.ts'
 import { highest, provesNumbers } from '../versions.ts'
 import { type Fetched, nothing } from './asking.ts'
@@ -70,65 +70,54 @@ export type RangePage = {
 
 export type RangesOutcome = { readonly end: RangesEnd; readonly hasYielded: boolean }
 
+type ReadRanges = Omit<Extract<Action, { kind: 'ranges' }>, 'kind'>
 type Reader = { range: Range; transition: Transition }
-type Shared = {
-  readonly context: RangesContext
-  readonly base: Reading
-  readonly unread: Unread
-  readonly density: number
-  /** The lowest first, also those that are done. */
-  readonly readers: Reader[]
-  /** Not begun yet. */
-  readonly waiting: Reader[]
-  /** How many readers read a range, or look up where one can be split. */
-  busy: number
-  /** The version of a rank can be looked up. */
-  hasRanks: boolean
-  /** A page came in an order that only numbers have, not texts. */
-  sortsNumbers: boolean
-  readonly alone: Alone
-  readonly stop: AbortController
-  largestBytes: number
-  pageRows: number
-  fullPages: number
-  fell: RangesEnd['fell']
-  hasYielded: boolean
-  wasIdle: boolean
-  failure: { readonly error: unknown } | null
-  /** Resolves when an idle reader may find something to do. */
-  news: PromiseWithResolvers<void>
+type Shared = ReturnType<typeof openShared>
+
+const openShared = (context: RangesContext, base: Reading, { unread, density }: ReadRanges) => {
+  const readers = unread.ranges.map((range) => openReader(base, rangeOf(range)))
+  return {
+    context,
+    base,
+    unread,
+    density,
+    /** The lowest first, also those that are done. */
+    readers,
+    /** Not begun yet. */
+    waiting: [...readers],
+    /** How many readers read a range, or look up where one can be split. */
+    busy: 0,
+    /** The version of a rank can be looked up. */
+    hasRanks: true,
+    /** A page came in an order that only numbers have, not texts. */
+    sortsNumbers: base.sortsNumbers,
+    largestBytes: context.largestBytes,
+    pageRows: Math.max(1, base.largestAnswer),
+    fullPages: base.fullPages,
+    alone: openTurns(),
+    stop: new AbortController(),
+    fell: null as RangesEnd['fell'],
+    hasYielded: false,
+    wasIdle: false,
+    failure: null as { readonly error: unknown } | null,
+    /** Resolves when an idle reader may find something to do. */
+    news: Promise.withResolvers<void>(),
+  }
 }
 
 export async function readInRanges(
   context: RangesContext,
   base: Reading,
-  { unread, density }: Pick<Extract<Action, { kind: 'ranges' }>, 'unread' | 'density'>,
+  action: ReadRanges,
 ): Promise<RangesOutcome> {
-  const pageRows = Math.max(1, base.largestAnswer)
-  const readers = unread.ranges.map((range) => openReader(base, rangeOf(range)))
-  const shared: Shared = {
-    ...{ context, base, unread, density, readers, pageRows },
-    waiting: [...readers],
-    busy: 0,
-    hasRanks: true,
-    sortsNumbers: base.sortsNumbers,
-    largestBytes: context.largestBytes,
-    alone: openTurns(),
-    stop: new AbortController(),
-    fullPages: base.fullPages,
-    fell: null,
-    hasYielded: false,
-    wasIdle: false,
-    failure: null,
-    news: Promise.withResolvers(),
-  }
+  const shared = openShared(context, base, action)
   context.whenCertain?.catch((error) => fail(shared, error))
   const reading = Array.from({ length: context.readers }, () =>
     readOn(shared).catch((error) => fail(shared, error)),
   )
   await Promise.all(reading)
   if (shared.failure) throw shared.failure.error
-  const left = unreadOf(rangesOf(shared), unread.upTo)
+  const left = unreadOf(rangesOf(shared), action.unread.upTo)
   const end = { kind: 'ranges', unread: left, fell: shared.fell } as const
   return {
     end: sharesVersions(shared) ? { ...end, tied: reachOf(shared) } : end,

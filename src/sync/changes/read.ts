@@ -32,8 +32,7 @@ import { openRoom } from '../../util/room.ts'
 import { knownBeliefs } from '../capabilities.ts'
 import type { Progress, ReadingContext } from '../perform-run.ts'
 import { openPipeline } from '../pipeline.ts'
-import type { Source } from '../ports/source.ts'
-import type { Run } from '../ports/store.ts'
+import type { CommitAlso, Run } from '../ports/store.ts'
 import { type Asking, nothing, openAsking } from './asking.ts'
 import { openRanges } from './early-ranges.ts'
 import { foreseen, next, start } from './machine.ts'
@@ -45,20 +44,20 @@ import { type Versioned, withVersionField } from './version-field.ts'
 /** A run that reads by row version. */
 type ChangesRun = Run<'incremental' | 'lookback' | 'backfill'>
 
-type ReadChangesContext = Omit<ReadingContext, 'source' | 'store' | 'stream' | 'load'> & {
-  readonly source: Pick<Source, 'changes' | 'lookup'>
-  readonly run: Pick<ChangesRun, 'pages' | 'findings' | 'position' | 'seen' | 'progress'>
-  readonly keyFields: readonly string[]
-  readonly versionFields: readonly string[]
+/** What is read, and who is told. */
+type Range = Pick<ReadingOptions, 'from' | 'restsFrom' | 'until' | 'maxPasses' | 'hasAbove'> & {
   /** The highest rows, the highest first: the first of them that is still there has to show up (P11). */
-  readonly anchors: readonly Anchor[]
+  readonly anchors?: readonly Anchor[]
   /** Whether the run moves a position with what it reads. */
   readonly movesPosition: boolean
+  /** Only the incremental run decides which field the row version is, because positions are values of that field. */
+  readonly mayFindField?: boolean
   /** Called when what was read before is certain no longer: why, and from which version on it is read again. */
   readonly onTakenBack?: (why: string, to: bigint) => void
   /** Called when a look at an anchor showed an older version than that of its row. */
   readonly onFallen?: (anchor: Anchor) => Promise<void>
 }
+type Context = Omit<ReadingContext, 'store'> & { readonly run: ChangesRun }
 
 export type ReadOutcome = Omit<Progress, 'share'> & {
   readonly largestAnswer: number
@@ -79,11 +78,11 @@ class FeedBroken extends Error {
 const feedBroken = (what: string) => new FeedBroken(`The upstream broke its contract: ${what}`)
 
 async function readChanges(
-  context: ReadChangesContext,
+  context: Context & Range,
   options: ReadingOptions,
   asking: Asking,
 ): Promise<ReadOutcome> {
-  const commits = openCommits(context, options)
+  const commits = openCommits(context, options.from)
   let transition = start(options)
   let largestBytes = 0
   const ranges = openRanges((reading) => rangesContextOf(context, { commits, asking, reading, largestBytes }))
@@ -102,10 +101,8 @@ async function readChanges(
           throw feedBroken(action.what)
         case 'count': {
           await commits.settled()
-          transition = next(reading, {
-            kind: 'count',
-            keys: await context.run.seen.countAround(action.around),
-          })
+          const keys = await context.run.seen.countAround(action.around)
+          transition = next(reading, { kind: 'count', keys })
           await commits.add(nothing, transition)
           break
         }
@@ -167,7 +164,7 @@ type ForRanges = {
 }
 
 const rangesContextOf = (
-  context: ReadChangesContext,
+  context: Context,
   { commits, asking, reading, largestBytes }: ForRanges,
 ): RangesContext => ({
   readers: reading.options.load?.readers ?? 1,
@@ -192,20 +189,25 @@ const rangesContextOf = (
 const progressOf = ({ position, highestServed }: Reading): Progress => ({ position, highestServed })
 
 const outcomeOf = (
-  reading: Reading,
-  end: Pick<ReadOutcome, 'isComplete' | 'note'> & Partial<Pick<ReadOutcome, 'isInconclusive'>>,
+  { position, highestServed, largestAnswer }: Pick<Reading, 'position' | 'highestServed' | 'largestAnswer'>,
+  {
+    isComplete,
+    note,
+    isInconclusive = false,
+  }: Pick<ReadOutcome, 'isComplete' | 'note'> & Partial<Pick<ReadOutcome, 'isInconclusive'>>,
 ): ReadOutcome => ({
-  ...progressOf(reading),
-  largestAnswer: reading.largestAnswer,
-  isComplete: end.isComplete,
-  isInconclusive: end.isInconclusive ?? false,
+  position,
+  highestServed,
+  largestAnswer,
+  isComplete,
+  isInconclusive,
   yielded: false,
-  note: end.note,
+  note,
 })
 
 /** Asks for the record of the anchor by its key. Also tells which row could be the anchor instead. */
 async function lookAtAnchor(
-  { source, anchors, keyFields, versionFields, onFallen, signal }: ReadChangesContext,
+  { source, stream, anchors = [], onFallen, signal }: Context & Range,
   { key }: Anchor,
 ): Promise<Event> {
   const after = anchors.findIndex((anchor) => anchor.key === key)
@@ -213,17 +215,14 @@ async function lookAtAnchor(
   const nextAnchor = anchors[after + 1] ?? null
   const answer = source.lookup ? await source.lookup(key, signal) : 'unclear'
   if (typeof answer === 'string') return { kind: 'looked', found: answer, next: nextAnchor }
-  const [row] = readRecords([answer.found], keyFields, versionFields).rows
+  const [row] = readRecords([answer.found], stream.keyFields, stream.versionFields).rows
   const found = row?.version ?? 'unclear'
   if (mine && found !== 'unclear' && found < mine.version) await onFallen?.(mine)
   return { kind: 'looked', found, next: nextAnchor }
 }
 
 /** Writes what answers hold, a few at a time, with the position that each justifies (P1). */
-function openCommits(
-  { run, movesPosition, onTakenBack, now, onWritten }: ReadChangesContext,
-  { from }: Pick<ReadingOptions, 'from'>,
-) {
+function openCommits({ run, movesPosition, onTakenBack, now, onWritten }: Context & Range, from: bigint) {
   const writes = openPipeline()
   let committed = from
 
@@ -241,28 +240,31 @@ function openCommits(
     const position = risingTo(reading.position)
     if (records.rows.length === 0 && records.rejected.length === 0 && position === null)
       return records.release?.()
-    await writes.start(async () => {
-      const written = await run.pages.commit(records, position)
-      if (seen) await run.seen.add(seen.pageNumber, seen.keys)
-      records.release?.()
-      onWritten?.(written, progressOf(reading))
-    }, bytes)
+    await writes.start(() => write({ records, seen }, position, progressOf(reading)), bytes)
   }
 
   /** Asks for the position only when the write begins: the position depends on all pages whose writes began before. */
   async function addOfRange(page: RangePage, highestServed: bigint | null) {
-    const { records, seen, progress, onDone } = page
     await writes.start(async () => {
       try {
-        const { position, unread, share } = progress()
-        const written = await run.pages.commit(records, risingTo(position), { unread })
-        if (seen) await run.seen.add(seen.pageNumber, seen.keys)
-        records.release?.()
-        onWritten?.(written, { position, highestServed, share })
+        const { position, unread, share } = page.progress()
+        await write(page, risingTo(position), { position, highestServed, share }, { unread })
       } finally {
-        onDone()
+        page.onDone()
       }
     })
+  }
+
+  async function write(
+    { records, seen }: Pick<RangePage, 'records' | 'seen'>,
+    to: bigint | null,
+    progress: Progress,
+    also: CommitAlso = {},
+  ) {
+    const written = await run.pages.commit(records, to, also)
+    if (seen) await run.seen.add(seen.pageNumber, seen.keys)
+    records.release?.()
+    onWritten?.(written, progress)
   }
 
   function risingTo(position: bigint): bigint | null {
@@ -275,51 +277,43 @@ function openCommits(
 }
 type Commits = ReturnType<typeof openCommits>
 
-type Range = Pick<ReadingOptions, 'from' | 'restsFrom' | 'until' | 'maxPasses'> &
-  Pick<ReadChangesContext, 'onTakenBack' | 'onFallen' | 'movesPosition'> & {
-    readonly anchors?: readonly Anchor[]
-    readonly hasAbove?: boolean
-    /** Only the incremental run decides which field the row version is, because positions are values of that field. */
-    readonly mayFindField?: boolean
-  }
-
-export async function readRange(
-  context: Omit<ReadingContext, 'store'> & { readonly run: ChangesRun },
-  { movesPosition, onTakenBack, onFallen, anchors = [], ...range }: Range,
-): Promise<ReadOutcome> {
+export async function readRange(context: Context, range: Range): Promise<ReadOutcome> {
   const { run, pageSize, now, load = { readers: 1 } } = context
+  const {
+    from,
+    restsFrom = from,
+    until,
+    maxPasses,
+    hasAbove = false,
+    anchors = [],
+    mayFindField = false,
+  } = range
   const early = openEarly(context.signal, {
-    ...range,
+    from,
+    restsFrom,
+    until,
+    maxPasses,
+    hasAbove,
     ...knownBeliefs(run.state.beliefs, now()),
     anchor: anchors[0] ?? null,
     known: anchors.map(({ version }) => version),
     pageSize,
     largePageSize: Math.max(pageSize, Math.min(10 * pageSize, 10_000)),
-    ...(movesPosition && { load: { leastPages, ...load, unread: run.position.unread } }),
+    ...(range.movesPosition && { load: { leastPages, ...load, unread: run.position.unread } }),
   })
   try {
-    const mayFind = range.mayFindField ?? false
-    const versioned = await withVersionField({ ...context, mayFind, onCandidate: early.begin })
+    const versioned = await withVersionField({ ...context, mayFind: mayFindField, onCandidate: early.begin })
     if (versioned === null) {
       // Fine while the stream has never shown a record. If it was read before and shows none now, nothing is proven (P11).
-      const isNew = mayFind && run.state.position === 0n
-      const note = mayFind ? null : 'the next incremental run finds out which field the row version is'
-      return { ...nothingRead(range.from, { isComplete: isNew, note }), isInconclusive: !isNew }
+      const isNew = mayFindField && run.state.position === 0n
+      const note = mayFindField ? null : 'the next incremental run finds out which field the row version is'
+      return outcomeOf(nothingRead(from), { isComplete: isNew, note, isInconclusive: !isNew })
     }
     if (versioned.beginsAnew)
-      return { ...nothingRead(0n, { isComplete: false, note: 'begins anew' }), yielded: true }
+      return { ...outcomeOf(nothingRead(0n), { isComplete: false, note: 'begins anew' }), yielded: true }
     const { asking, options } = early.goOn(versioned)
     const { source, stream } = versioned
-    const { keyFields, versionFields } = stream
-    return await readChanges(
-      {
-        ...{ ...context, source, keyFields, versionFields, anchors, movesPosition },
-        ...(onTakenBack && { onTakenBack }),
-        ...(onFallen && { onFallen }),
-      },
-      options,
-      asking,
-    )
+    return await readChanges({ ...context, ...range, source, stream }, options, asking)
   } catch (error) {
     // It served records below what was asked for: perhaps `neworchanged` answers to another field.
     if (error instanceof FeedBroken) await run.findings.invalidate('version_field', error.message)
@@ -361,11 +355,4 @@ function openEarly(signal: AbortSignal, options: ReadingOptions) {
 /** Below this many pages, reading in ranges costs more requests than it saves. */
 const leastPages = 10
 
-const nothingRead = (position: bigint, end: Pick<ReadOutcome, 'isComplete' | 'note'>): ReadOutcome => ({
-  position,
-  highestServed: null,
-  largestAnswer: 0,
-  isInconclusive: false,
-  yielded: false,
-  ...end,
-})
+const nothingRead = (position: bigint) => ({ position, highestServed: null, largestAnswer: 0 })

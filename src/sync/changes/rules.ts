@@ -2,11 +2,10 @@
 
 import type { Action, Effects, Event, Reading, StateName } from './state.ts'
 
-/** Where a rule leads. */
-export type Move<To extends StateName = StateName> = {
-  readonly reading: Reading<To>
-  readonly effects?: Partial<Effects>
-}
+/** Where a rule leads, and what else is to be done where there is something. */
+export type Move<To extends StateName = StateName> =
+  | Reading<To>
+  | { readonly reading: Reading<To>; readonly effects: Partial<Effects> }
 
 export type DeclaredRule = { readonly name: string; readonly to: StateName }
 

@@ -130,36 +130,39 @@ export type State<Name extends StateName = StateName> = {
   [Each in Name]: { readonly name: Each } & StateData[Each]
 }[Name]
 
-export type Reading<Name extends StateName = StateName> = {
-  readonly options: ReadingOptions
+export const newReading = (options: ReadingOptions) => ({
+  options,
   /** Certain: everything up to here is read, and may be committed with the answer that showed it. */
-  readonly position: bigint
+  position: options.from,
   /** Where the reading goes on. Ahead of the position behind anything that could not be proven complete. */
-  readonly cursor: bigint
-  readonly sorting: Sorting
-  readonly largestAnswer: number
-  readonly highestServed: bigint | null
+  cursor: options.from,
+  sorting: options.sorting,
+  largestAnswer: options.largestAnswer,
+  highestServed: null as bigint | null,
   /** The highest version there was at some moment of this reading. It is enough to read up to it: the next run reads what came later. */
-  readonly goal: bigint | null
+  goal: null as bigint | null,
   /** The known record that answers have yet to show; null: they did, or none is known. */
-  readonly anchor: Anchor | null
+  anchor: options.anchor,
   /** How many anchors were gone, or how often one was asked for again. */
-  readonly anchorsTried: number
+  anchorsTried: 0,
   /** The upstream cuts answers before it sorts them. */
-  readonly cutsBeforeSort: boolean
+  cutsBeforeSort: options.cutsBeforeSort ?? false,
   /** A page came in an order that only numbers have, not texts. */
-  readonly sortsNumbers: boolean
+  sortsNumbers: false,
   /** Some rows share one version. */
-  readonly sharesVersions: boolean
+  sharesVersions: false,
   /** How many full pages came. */
-  readonly fullPages: number
+  fullPages: 0,
   /** How many times in a row it went on although an answer showed nothing new. */
-  readonly blindSteps: number
+  blindSteps: 0,
   /** A known record that was not shown although it is there, or may be. Another one became the anchor in its place. */
-  readonly lacked: Anchor | null
+  lacked: null as Anchor | null,
   /** What is left of a reading in ranges. It goes on when everything up to `rangesAfter` has been read from below. */
-  readonly unread: Unread | null
-  readonly rangesAfter: bigint
+  unread: options.load?.unread ?? null,
+  rangesAfter: options.from,
+})
+/** An interface, so that a reading in one state is known to be a reading. */
+export interface Reading<Name extends StateName = StateName> extends Readonly<ReturnType<typeof newReading>> {
   readonly state: State<Name>
 }
 

@@ -6,8 +6,9 @@ import type { Json, JsonObject } from '../../json/json.ts'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { fieldNames, isObject, keyReader, readVersion } from '../../streams/record.ts'
 import { parsedRecords } from '../../wire/record-page.ts'
+import type { ReadingContext } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { RunFindings, RunProgress, StreamState } from '../ports/store.ts'
+import type { RunCore, StreamState } from '../ports/store.ts'
 
 /** Records of `neworchanged/{since}`, in whatever order the upstream likes. */
 export type AskChanges = (since: bigint) => Promise<readonly Json[]>
@@ -309,21 +310,12 @@ export class NoVersionField extends Error {
   }
 }
 
-type Asked = {
-  readonly stream: ChangesStream
-  readonly source: Source
-  readonly run: {
-    readonly state: Pick<StreamState, 'versionField' | 'inconclusiveRuns'>
-    readonly findings: RunFindings
-    readonly progress: Pick<RunProgress, 'step'>
-  }
-  /** The operator's choice. */
-  readonly versionField?: string | null
+type Asked = Pick<ReadingContext, 'stream' | 'source' | 'versionField' | 'signal'> & {
+  readonly run: Pick<RunCore, 'state' | 'findings' | 'progress'>
   /** False: what is not known stays unknown in this run. */
   readonly mayFind: boolean
   /** Called with each candidate before its test: probably that is the outcome. Not where paging seems to be ignored. */
   readonly onCandidate?: (likely: Versioned) => void
-  readonly signal: AbortSignal
 }
 export type Versioned = {
   /** The stream, with that field alone as its row version. */

@@ -5,17 +5,15 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
-import { isFlaggedDeleted, isObject, keyReader, readRecords, toInt64 } from '../../streams/record.ts'
+import { isFlaggedDeleted, isObject, keyReader, toInt64 } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import { parsedRecords } from '../../wire/record-page.ts'
-import { type Detected, detected, toRecord, usable } from '../capabilities.ts'
-import { KeyOrderBroken, keyListing } from '../lists/by-key.ts'
-import { keyOrderOf } from '../lists/key-order.ts'
+import { type Detected, detected, learn, usable } from '../capabilities.ts'
+import { KeyOrderBroken, keyListing, keyOrderOf } from '../lists/by-key.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { SortOrder } from '../ports/source.ts'
 import { countListed, probeRanks, type RankSides } from './rank-probe.ts'
-import { decide, lookAt, mostAtOnce, type Search } from './search.ts'
-import { openShownKeys } from './shown-keys.ts'
+import { bring, decide, lookAt, mostAtOnce, openSearch, type Search } from './search.ts'
 import { sweep } from './sweep.ts'
 
 /** Of records that lists hide, so many are looked up in each run: one of them may vanish, too. */
@@ -38,46 +36,28 @@ export function findDeletions(context: ReadingContext): Promise<RunOutcome> {
     if (run.state.inconclusiveRuns > 0) return done(waitsForPolls, false)
     const counts = await run.shown.counts()
     if (counts === null || counts.living === 0) return done(null)
-    const keyField = stream.keyFields[0] ?? ''
-    const search: Search = {
-      ...context,
-      source,
-      stream,
-      run,
-      keyField,
-      listed: openShownKeys(source),
-      counts,
-      living: counts.living,
-      missing: 0,
-      marked: 0,
-      before: await run.shown.beforehand(),
-      brought: 0,
-      isSweptWhole: false,
-      wantsReconcile: false,
-    }
+    const search = await openSearch({ ...context, source, stream }, run, counts)
     try {
       const reading = await findAll(search)
       return { ...reading, wantsReconcile: search.wantsReconcile }
     } catch (error) {
       if (!(error instanceof KeyOrderBroken)) throw error
       await believe(search, detected('key_order', 'ignored', error.message))
-      return done(
-        'the list is not sorted and filtered by key: vanished records are found by the next reconcile',
-      )
+      return done(notByKey)
     }
   })
 }
 
 const waitsForPolls = 'the last poll was shown nothing that is known, so what is missing proves nothing'
 
-const done = (note: string | null, isComplete = true): RunReading => ({ isComplete, yielded: false, note })
+const notByKey =
+  'the list is not sorted and filtered by key: vanished records are found by the next reconcile'
+
+const done = (note: string | null, isComplete = true): RunReading => ({ isComplete, note })
 
 async function findAll(search: Search): Promise<RunReading> {
   const { run, now } = search
-  if ((await keyOrderOf(search)).order !== 'honoured')
-    return done(
-      'the list is not sorted and filtered by key: vanished records are found by the next reconcile',
-    )
+  if ((await keyOrderOf(search)).order !== 'honoured') return done(notByKey)
   const withDeleted = await showsDeleted(search)
   const ranked =
     (await ranksOf(search)) === 'trusted' ? await findByRank(search, withDeleted) : nothingSettled
@@ -101,8 +81,7 @@ async function findAll(search: Search): Promise<RunReading> {
   return done(parts.filter(Boolean).join('; ') || null)
 }
 
-const believe = ({ run, now }: Pick<Search, 'run' | 'now'>, belief: Detected): Promise<void> =>
-  run.findings.learn(toRecord(run.state.beliefs, [belief], now()))
+const believe = ({ run, now }: Search, belief: Detected): Promise<void> => learn(run, [belief], now())
 
 // ── what the list does ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -223,7 +202,7 @@ async function findByRank(search: Search, withDeleted: boolean, isAgain = false)
   run.progress.step('Search for vanished records by rank')
   const sides = rankSides(search, withDeleted)
   const tooManyByRank = await decideBySize(search, sides)
-  if (tooManyByRank !== null) return { isSettled: false, blocked: tooManyByRank }
+  if (tooManyByRank !== null) return { ...nothingSettled, blocked: tooManyByRank }
   const seconds = Math.floor(search.now().getTime() / 1_000)
   const isThorough = Math.floor(seconds / 60) % spotEveryMinutes === 0
   const found = await probeRanks(sides, mostAtOnce, 1 + (seconds % Math.max(1, sides.count)), isThorough)
@@ -237,7 +216,7 @@ async function findByRank(search: Search, withDeleted: boolean, isAgain = false)
     return { ...nothingSettled, isOverwhelmed: found.vanished.length + found.unknown.length > 0 }
   // Rows that the source had marked as deleted before do not count: that they go is no news.
   const blocked = await decide(search, await run.shown.countLiving(found.vanished))
-  if (blocked !== null) return { isSettled: false, blocked }
+  if (blocked !== null) return { ...nothingSettled, blocked }
   const looked = await lookAt(search, found.vanished)
   const unexplained = looked.unclear + (await fetchUnknown(search, found.unknown))
   // A record that ranks called vanished and that is there: others went while they were counted, which a second count shows. Or else rights
@@ -263,17 +242,13 @@ async function findByRank(search: Search, withDeleted: boolean, isAgain = false)
  * Writes records that the list has and we have no row of, whatever kept them from coming through polls. Returns of how many a look told
  * nothing: each of them may hide one that vanished.
  */
-async function fetchUnknown(
-  { run, source, stream, signal }: Search,
-  keys: readonly bigint[],
-): Promise<number> {
+async function fetchUnknown(search: Search, keys: readonly bigint[]): Promise<number> {
   const found: JsonObject[] = []
   for (const key of keys) {
-    const answer = await source.lookup?.(String(key), signal)
+    const answer = await search.source.lookup?.(String(key), search.signal)
     if (typeof answer === 'object') found.push(answer.found)
   }
-  if (found.length > 0)
-    await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
+  await bring(search, found)
   return keys.length - found.length
 }
 

@@ -91,16 +91,9 @@ export async function probeRanks(
     if (differing === null) {
       const highest = last?.ours ?? null
       const behind = highest === null ? null : await sides.theirs(placeOf(sides.count, highest) + 1)
-      if (behind === null || highest === null)
-        return { vanished, unknown, repeats: false, isWhole: true, compared }
-      const repeats = behind <= highest
-      return {
-        vanished,
-        unknown: repeats ? unknown : [...unknown, behind],
-        repeats,
-        isWhole: !repeats,
-        compared,
-      }
+      const repeats = behind !== null && highest !== null && behind <= highest
+      if (behind !== null && !repeats) unknown.push(behind)
+      return { vanished, unknown, repeats, isWhole: !repeats, compared }
     }
     const found = await firstDifference(compare, settled, differing)
     settled = found.rank - 1

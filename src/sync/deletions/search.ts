@@ -6,30 +6,33 @@ import { count, plural } from '../../util/text.ts'
 import type { ReadingContext } from '../perform-run.ts'
 import { doubtfulWith, type Gone, type ShownCounts } from '../ports/audits.ts'
 import type { Run } from '../ports/store.ts'
-import type { ShownKeys } from './shown-keys.ts'
+import { openShownKeys } from './shown-keys.ts'
 
 /** When more are missing, the whole list is compared before any of them is marked. */
 export const mostAtOnce = 12
 const looksAtOnce = 4
 
-export type Search = ReadingContext & {
-  readonly run: Run<'deletions'>
-  readonly keyField: string
-  readonly listed: ShownKeys
+export type Search = Awaited<ReturnType<typeof openSearch>>
+
+export const openSearch = async (context: ReadingContext, run: Run<'deletions'>, counts: ShownCounts) => ({
+  ...context,
+  run,
+  keyField: context.stream.keyFields[0] ?? '',
+  listed: openShownKeys(context.source),
   /** How many keys the list should show. */
-  counts: ShownCounts
+  counts,
   /** How many rows there are, and how many of them the current round of the sweep found missing. */
-  readonly living: number
-  missing: number
-  marked: number
+  living: counts.living,
+  missing: 0,
+  marked: 0,
   /** What earlier searches left: whether deletions are blocked, and how many rows they marked. */
-  readonly before: Awaited<ReturnType<Run<'deletions'>['shown']['beforehand']>>
+  before: await run.shown.beforehand(),
   /** Rows that were missing or older here, and were written from the list. */
-  brought: number
-  isSweptWhole: boolean
+  brought: 0,
+  isSweptWhole: false,
   /** More are missing than this run marks. */
-  wantsReconcile: boolean
-}
+  wantsReconcile: false,
+})
 
 /**
  * What becomes of so many missing rows, before any of them is marked (P7): nothing while a person has to decide, and these may be among
@@ -59,7 +62,7 @@ type Looked = { readonly alive: number; readonly unclear: number }
 /** Looks at each of these records, and marks those that are gone (P7). */
 export async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> {
   if (keys.length === 0) return { alive: 0, unclear: 0 }
-  const { run, source, stream, signal } = search
+  const { run, source, signal } = search
   const askedAt = await run.shown.clock()
   const gone: Gone[] = []
   const found: JsonObject[] = []
@@ -78,10 +81,15 @@ export async function lookAt(search: Search, keys: readonly bigint[]): Promise<L
       }
     }
   }
-  if (found.length > 0)
-    await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
+  await bring(search, found)
   await run.shown.noteThere(there)
   const areGone = gone.length > 0 && (found.length > 0 || (await search.listed.areThere(signal)))
   if (areGone) search.marked += await run.shown.markGone(gone, askedAt)
   return { alive: there.length, unclear: keys.length - found.length - (areGone ? gone.length : 0) }
+}
+
+/** Writes what a look has shown. */
+export async function bring({ run, stream }: Search, found: readonly JsonObject[]): Promise<void> {
+  if (found.length === 0) return
+  await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
 }

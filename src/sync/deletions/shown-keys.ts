@@ -6,20 +6,17 @@ import type { Source } from '../ports/source.ts'
 /** More than one is kept to be asked for: a single one may have gone meanwhile, or be one that cannot be read. */
 const most = 3
 
-export type ShownKeys = {
-  show(keys: readonly (bigint | string)[]): void
-  /** True also if the list showed nothing: then deletions are blocked anyway, until a person has decided. */
-  areThere(signal: AbortSignal): Promise<boolean>
-}
+export type ShownKeys = ReturnType<typeof openShownKeys>
 
-export function openShownKeys({ lookup }: Pick<Source, 'lookup'>): ShownKeys {
+export function openShownKeys({ lookup }: Pick<Source, 'lookup'>) {
   let newest: readonly string[] = []
   return {
-    show(keys) {
+    show(keys: readonly (bigint | string)[]) {
       const spread = [keys[0], keys[keys.length >> 1], keys.at(-1)].flatMap((key) => key ?? [])
       newest = [...new Set([...newest, ...spread.map(String)])].slice(-most)
     },
-    async areThere(signal) {
+    /** True also if the list showed nothing: then deletions are blocked anyway, until a person has decided. */
+    async areThere(signal: AbortSignal): Promise<boolean> {
       for (const key of newest) if (typeof (await lookup?.(key, signal)) === 'object') return true
       return newest.length === 0
     },

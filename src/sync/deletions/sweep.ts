@@ -62,7 +62,7 @@ async function sweepPart(
   pagesLeft: number,
 ): Promise<Part> {
   const { run, signal } = search
-  const listed = listByKey(keyListing(search), { from })
+  const listed = listByKey(keyListing(search), from)
   let [after, pages, isAtEnd] = [from, 0, false]
   for (; pages < pagesLeft && !isAtEnd; pages++) {
     signal.throwIfAborted()

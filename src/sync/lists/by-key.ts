@@ -3,19 +3,23 @@
 // rests on two beliefs, that filters and sorting by the key are honoured; each page is checked for both. Pure but for its questions.
 
 import { versionsIn } from '../../streams/record.ts'
+import { messageOf } from '../../util/errors.ts'
 import type { RecordList } from '../../wire/record-page.ts'
-import { ListRefused, type Source } from '../ports/source.ts'
+import { detected, ignored, learn, undecided, usable, type Verdict } from '../capabilities.ts'
+import { ListRefused, type SortOrder, type Source } from '../ports/source.ts'
+import type { RunCore } from '../ports/store.ts'
 
-/** A page of the list behind a key. `received` counts its records, also those without a usable key. */
-export type KeyPage = { readonly received: number; readonly keys: readonly bigint[] }
+/** Keys of a page as they came, and its records. `received` counts them all, also those without a usable key. */
+type KeyPage = {
+  readonly received: number
+  readonly keys: readonly bigint[]
+  readonly records: RecordList
+}
+type BehindKey = { readonly after: bigint | null; readonly page: number; readonly pageSize: number }
 
-export type KeyListing<Page extends KeyPage> = {
+type KeyListing = {
   /** Records with a key above `after`, lowest first; null: all. */
-  ask(request: {
-    readonly after: bigint | null
-    readonly page: number
-    readonly pageSize: number
-  }): Promise<Page>
+  ask(request: BehindKey): Promise<KeyPage>
   /** The highest key that the list shows; null when it shows none of its last records. */
   askHighest(): Promise<bigint | null>
   /** Keys of a page that is asked for the highest first. */
@@ -34,10 +38,10 @@ const mostHiddenEnds = 8
 const mostEmptyPages = 20
 
 /** Yields each page that shows something. Returns whether the end was confirmed from the other end. */
-export async function* listByKey<Page extends KeyPage>(
-  listing: KeyListing<Page>,
-  { from = null, to = null }: { readonly from?: bigint | null; readonly to?: bigint | null } = {},
-): AsyncGenerator<Page, { readonly isWhole: boolean }> {
+export async function* listByKey(
+  listing: KeyListing,
+  from: bigint | null = null,
+): AsyncGenerator<KeyPage, { readonly isWhole: boolean }> {
   let after = from
   let emptyPages = 0
   let [pageSize, largest] = [listing.pageSize, 0]
@@ -61,25 +65,20 @@ export async function* listByKey<Page extends KeyPage>(
       if (highest === null) return { isWhole: after === null }
       if (after !== null && highest <= after)
         return { isWhole: highest === after || (await isHighest(listing, highest, after)) }
-      if (to !== null && after !== null && after >= to) return { isWhole: true }
       emptyPages += 1
       if (emptyPages > mostEmptyPages) return { isWhole: false }
     }
-    if (to !== null && after !== null && after >= to) return { isWhole: true }
   }
 }
 
 /** A list that is cut before it is sorted names one that is not: then it shows others behind it. Or else the one that was shown last is gone. */
-async function isHighest({ ask }: KeyListing<KeyPage>, key: bigint, shown: bigint): Promise<boolean> {
+async function isHighest({ ask }: KeyListing, key: bigint, shown: bigint): Promise<boolean> {
   const { keys } = await ask({ after: key, page: 1, pageSize: 1 })
   return keys.every((behind) => behind > shown)
 }
 
 /** An upstream may answer with nothing by mistake, which would look like the end: so that is asked for twice. */
-async function askTwice<Page extends KeyPage>(
-  { ask }: KeyListing<Page>,
-  request: Parameters<KeyListing<Page>['ask']>[0],
-): Promise<Page> {
+async function askTwice({ ask }: KeyListing, request: BehindKey): Promise<KeyPage> {
   const page = await ask(request)
   return page.received === 0 ? await ask(request) : page
 }
@@ -96,45 +95,37 @@ function expectOrder(keys: readonly bigint[], after: bigint | null): void {
   }
 }
 
-export type KeyOrderVerdict = {
-  readonly value: 'honoured' | 'ignored' | 'refused' | 'undecided'
-  readonly evidence: string
-}
-
 const proofSize = 10
 /** Where the range of the keys is asked, as shares of it. Between keys as well as at one. */
 const proofPoints = [0.25, 0.5, 0.75, 0.95]
 
-export type KeyOrderProof = {
+type KeyOrderProof = {
   /** Does the filter leave out what is at or below a key? */
-  readonly filters: KeyOrderVerdict
+  readonly filters: Verdict
   /** And does the list come in the order of the keys, both ways? */
-  readonly order: KeyOrderVerdict
+  readonly order: Verdict
 }
 
 /** Asks for the first records, for the last, for the highest, for what is behind several points between them, and behind the highest. */
-export async function proveKeyOrder(
-  listing: Pick<KeyListing<KeyPage>, 'ask' | 'askHighest' | 'askFromEnd'>,
-): Promise<KeyOrderProof> {
+export async function proveKeyOrder(listing: Omit<KeyListing, 'pageSize'>): Promise<KeyOrderProof> {
   const ask = (after: bigint | null) => listing.ask({ after, page: 1, pageSize: proofSize })
   const first = await ask(null)
   const lowest = first.keys[0]
-  const both = (value: KeyOrderVerdict['value'], evidence: string): KeyOrderProof => ({
-    filters: { value, evidence },
-    order: { value, evidence },
-  })
   if (first.received > proofSize) {
     const evidence = `asked for ${proofSize} records the list served ${first.received}`
     // A list that knows no pages may filter all the same, and be cut.
-    return { filters: { value: 'undecided', evidence }, order: { value: 'ignored', evidence } }
+    return { filters: undecided(evidence), order: ignored(evidence) }
   }
-  if (lowest === undefined) return both('undecided', 'the list showed no record')
+  if (lowest === undefined) {
+    const verdict = undecided('the list showed no record')
+    return { filters: verdict, order: verdict }
+  }
   const highest = await listing.askHighest()
   const fromEnd = await listing.askFromEnd(proofSize)
   const inMiddle = first.keys[Math.floor(first.keys.length / 2)] ?? lowest
   const points =
     highest === null || highest < inMiddle ? [inMiddle] : pointsBetween(inMiddle, lowest, highest)
-  const pages: { readonly after: bigint; readonly page: KeyPage }[] = []
+  const pages: Behind<bigint>[] = []
   for (const after of points) pages.push({ after, page: await ask(after) })
   return { filters: judgeFilters(pages, highest), order: judgeOrder({ first, fromEnd, pages, highest }) }
 }
@@ -146,17 +137,14 @@ function pointsBetween(inMiddle: bigint, lowest: bigint, highest: bigint): reado
 }
 
 type Behind<Key> = { readonly after: Key; readonly page: KeyPage }
-type Asked = readonly Behind<bigint>[]
 
-function judgeFilters(pages: Asked, highest: bigint | null): KeyOrderVerdict {
+function judgeFilters(pages: readonly Behind<bigint>[], highest: bigint | null): Verdict {
   for (const { after, page } of pages) {
     const below = page.keys.find((key) => key <= after)
-    if (below !== undefined)
-      return { value: 'ignored', evidence: `asked for keys above ${after} the list served ${below}` }
+    if (below !== undefined) return ignored(`asked for keys above ${after} the list served ${below}`)
   }
   const asked = pages.map(({ after }) => after)
-  if (highest === null || pages.length < 2)
-    return { value: 'undecided', evidence: 'there are too few records to tell' }
+  if (highest === null || pages.length < 2) return undecided('there are too few records to tell')
   return {
     value: 'honoured',
     evidence: `nothing at or below keys ${asked.join(', ')} when asked for what is above`,
@@ -166,19 +154,19 @@ function judgeFilters(pages: Asked, highest: bigint | null): KeyOrderVerdict {
 type Shown = {
   readonly first: KeyPage
   readonly fromEnd: readonly bigint[]
-  readonly pages: Asked
+  readonly pages: readonly Behind<bigint>[]
   readonly highest: bigint | null
 }
 
-function judgeOrder({ first, fromEnd, pages, highest }: Shown): KeyOrderVerdict {
-  const ignored = (evidence: string): KeyOrderVerdict => ({ value: 'ignored', evidence })
+function judgeOrder({ first, fromEnd, pages, highest }: Shown): Verdict {
+  const answers: readonly Behind<bigint | null>[] = [{ after: null, page: first }, ...pages]
   // A list that ignores the order may stand in that of its keys by chance, but not in both.
   const rising = fromEnd.findIndex((key, index) => key > (fromEnd[index - 1] ?? key))
   if (rising > 0)
     return ignored(
       `asked for the highest keys first the list served ${fromEnd[rising]} behind ${fromEnd[rising - 1]}`,
     )
-  for (const { after, page } of [{ after: null, page: first }, ...pages]) {
+  for (const { after, page } of answers) {
     if (page.received > proofSize)
       return ignored(`asked for ${proofSize} records the list served ${page.received}`)
     try {
@@ -188,30 +176,27 @@ function judgeOrder({ first, fromEnd, pages, highest }: Shown): KeyOrderVerdict 
       return ignored(error.message)
     }
   }
-  const compared = new Set([first, ...pages.map(({ page }) => page)].flatMap(({ keys }) => keys))
+  const compared = new Set(answers.flatMap(({ page }) => page.keys))
   const last = [...compared].reduce((a, b) => (a > b ? a : b))
   // A record that was made meanwhile is above the highest key, and came when it was asked for what is above that.
   const above = pages.find(({ after }) => after === highest)?.page.keys ?? []
   // The user may not be allowed to see it. That is no disorder, so what rested on the order stays.
-  if (highest === null) return { value: 'undecided', evidence: 'the list does not show its highest key' }
+  if (highest === null) return undecided('the list does not show its highest key')
   if (highest < last && !above.includes(last))
     return ignored(`the highest key was said to be ${highest}, below ${last}`)
   // Answers of one record each tell something only when they are compared. A record may also have vanished between two of them.
-  for (const { after, page } of [{ after: null, page: first }, ...pages]) {
-    const skipped = [...compared].find((key) => isSkipped(key, { after, page }))
+  for (const answer of answers) {
+    const { after, page } = answer
+    const skipped = [...compared].find((key) => isSkipped(key, answer))
     if (skipped !== undefined)
-      return {
-        value: 'undecided',
-        evidence: `asked for ${after === null ? 'the lowest keys' : `keys above ${after}`} the list served ${page.keys.at(-1)}, although it has ${skipped}`,
-      }
+      return undecided(
+        `asked for ${after === null ? 'the lowest keys' : `keys above ${after}`} the list served ${page.keys.at(-1)}, although it has ${skipped}`,
+      )
   }
   if (fromEnd[0] !== undefined && fromEnd[0] < highest)
-    return {
-      value: 'undecided',
-      evidence: `asked twice for the highest key the list served ${highest} and ${fromEnd[0]}`,
-    }
+    return undecided(`asked twice for the highest key the list served ${highest} and ${fromEnd[0]}`)
   // Too few keys prove no order.
-  if (compared.size < 4) return { value: 'undecided', evidence: `only ${compared.size} records to compare` }
+  if (compared.size < 4) return undecided(`only ${compared.size} records to compare`)
   return {
     value: 'honoured',
     evidence: `${compared.size} keys ascending behind ${pages.length} points from ${first.keys[0]}, the highest is ${highest}`,
@@ -222,18 +207,17 @@ function judgeOrder({ first, fromEnd, pages, highest }: Shown): KeyOrderVerdict 
 const isSkipped = (key: bigint, { after, page: { keys } }: Behind<bigint | null>): boolean =>
   (after === null || key > after) && key < (keys.at(-1) ?? key) && !keys.includes(key)
 
-/** Keys of a page as they came, and its records. Those without a usable key count in `received` alone. */
-export type ListedPage = KeyPage & { readonly records: RecordList }
-
-/** The list of an upstream, for keys that are whole numbers. */
-export function keyListing(list: {
+/** The list of an upstream, and the field of its keys. */
+export type KeyedList = {
   readonly source: Pick<Source, 'list'>
   readonly keyField: string
   readonly pageSize: number
   readonly signal: AbortSignal
-}): KeyListing<ListedPage> {
-  const { source, keyField, pageSize, signal } = list
-  const ask = async (order: 'ascending' | 'descending', after: bigint | null, page: number, size: number) => {
+}
+
+/** For keys that are whole numbers. */
+export function keyListing({ source, keyField, pageSize, signal }: KeyedList): KeyListing {
+  const ask = async (order: SortOrder, after: bigint | null, page: number, size: number) => {
     const byKey = { field: keyField, after, order }
     const { records } = await source.list({ page, pageSize: size, byKey }, signal).catch((error) => {
       throw error instanceof ListRefused ? new KeyOrderBroken(error.message) : error
@@ -253,3 +237,55 @@ export function keyListing(list: {
     },
   }
 }
+
+// ── for a run ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Whether a list can be filtered and sorted by key, as a run may rely on it: known from an earlier run, or found out now. */
+export type KeyOrderContext = KeyedList & {
+  readonly run: Pick<RunCore, 'state' | 'findings' | 'progress'>
+  readonly now: () => Date
+}
+
+/** `doubtsIgnored`: what was ignored once is tested again: perhaps paging or sorting failed just then. What was refused is not asked again so soon. */
+export async function keyOrderOf(
+  context: KeyOrderContext,
+  doubtsIgnored = false,
+): Promise<{ readonly order: string; readonly filters: string }> {
+  const { run, now } = context
+  const known = usable(run.state.beliefs, 'key_order', now())
+  if (known && !(doubtsIgnored && known.value === 'ignored'))
+    return {
+      order: known.value,
+      filters: usable(run.state.beliefs, 'filters', now())?.value ?? untested(known.value),
+    }
+  run.progress.step('Test whether the list can be read by key')
+  const { filters, order } = await testKeyOrder(context)
+  const decided = [
+    detected('filters', filters.value, filters.evidence),
+    detected('key_order', order.value, order.evidence),
+  ].filter(({ value }) => value !== 'undecided')
+  await learn(run, decided, now())
+  return { order: order.value, filters: filters.value }
+}
+
+/** A list that refuses to be read by key may refuse filters alone as well, or answer them with everything. */
+const untested = (order: string) => (order === 'refused' ? 'refused' : 'undecided')
+
+/** If requests fail that filter or sort, and a plain one works, the list refuses both. */
+export async function testKeyOrder(tested: KeyedList): Promise<KeyOrderProof> {
+  try {
+    return await proveKeyOrder(keyListing(tested))
+  } catch (error) {
+    if (!(error instanceof KeyOrderBroken)) {
+      tested.signal.throwIfAborted()
+      if (!isAboutRequest(error)) throw error
+      await tested.source.list({ page: 1, pageSize: 1 }, tested.signal)
+    }
+    const verdict = { value: 'refused', evidence: messageOf(error) } as const
+    return { filters: verdict, order: verdict }
+  }
+}
+
+/** Some upstreams answer 500 to a name that they do not know. */
+const isAboutRequest = (error: unknown): boolean =>
+  error instanceof Error && 'status' in error && error.status === 500

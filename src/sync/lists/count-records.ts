@@ -64,12 +64,10 @@ type CountingLoad = {
   readonly onError: (error: unknown) => void
 }
 
-export type LoadCount = { pageCame(): void; end(): Promise<void> }
-
 /** Counting begins after so many pages: a smaller list is loaded before it is counted. */
 const pagesBefore = 2
 
-export function countWhileLoading(options: CountingLoad): LoadCount {
+export function countWhileLoading(options: CountingLoad) {
   const ending = new AbortController()
   const signal = AbortSignal.any([options.signal, ending.signal])
   let pages = 0

@@ -25,43 +25,53 @@ type PassEnd = {
   readonly highest: bigint | null
 }
 
-export type Listing = {
+type ListingOptions = {
   readonly askedSize: number
   /** Some lists know no pages: one answer is all there is. */
-  readonly hasPages: boolean
+  readonly hasPages?: boolean
   readonly maxPasses: number
   /** The set is sorted by row version, and only what is at or below this one is wanted. */
   readonly ceiling: bigint | null
-  readonly pass: number
-  /** Through all passes. */
-  readonly pageNumber: number
-  /** Within the pass. */
-  readonly page: number
-  readonly pageSize: number
-  readonly total: number
-  /** Records on the pages of this pass. */
-  readonly received: number
-  /** Records on the longest of them. */
-  readonly longest: number
-  readonly highest: bigint | null
-  readonly lastPage: SeenPage | null
-  /** A page that came twice, or held more than was asked for. A page far behind any end has been asked for, to know why. */
-  readonly doubtful: SeenPage | null
-  /** Perhaps the first page comes whichever is asked for. Then this record of it also comes as the second page of one record. */
-  readonly firstKey: string | null
-  /** Behind a last page that was not full, the record that would come next has been asked for. */
-  readonly looksBehind: boolean
-  /** A page that was not full had a successor, so an empty one need not be the end. */
-  readonly hasGaps: boolean
-  readonly ends: readonly PassEnd[]
-  /** Ends of passes around which the keys are still to be counted, the newest first. */
-  readonly uncounted: readonly PassEnd[]
 }
 
+/** With what each pass begins. */
+const passBegins = {
+  /** Within the pass. */
+  page: 1,
+  total: 0,
+  /** Records on the pages of this pass. */
+  received: 0,
+  /** Records on the longest of them. */
+  longest: 0,
+  lastPage: null as SeenPage | null,
+  /** A page that came twice, or held more than was asked for. A page far behind any end has been asked for, to know why. */
+  doubtful: null as SeenPage | null,
+}
+
+const newListing = ({ hasPages = true, ...options }: ListingOptions) => ({
+  ...options,
+  ...passBegins,
+  hasPages,
+  pass: 1,
+  /** Through all passes. */
+  pageNumber: 1,
+  pageSize: options.askedSize,
+  highest: null as bigint | null,
+  /** Perhaps the first page comes whichever is asked for. Then this record of it also comes as the second page of one record. */
+  firstKey: null as string | null,
+  /** Behind a last page that was not full, the record that would come next has been asked for. */
+  looksBehind: false,
+  /** A page that was not full had a successor, so an empty one need not be the end. */
+  hasGaps: false,
+  ends: [] as readonly PassEnd[],
+  /** Ends of passes around which the keys are still to be counted, the newest first. */
+  uncounted: [] as readonly PassEnd[],
+})
+export type Listing = Readonly<ReturnType<typeof newListing>>
+
 type PageQuestion = { readonly kind: 'page'; readonly page: number; readonly pageSize: number }
-type CountQuestion = { readonly kind: 'count'; readonly around: number }
 /** What a listing waits for. */
-export type ListingQuestion = PageQuestion | CountQuestion
+export type ListingQuestion = PageQuestion | { readonly kind: 'count'; readonly around: number }
 export type ListingStep =
   | ListingQuestion
   /** A pass is over, and nothing is proven yet. */
@@ -72,48 +82,20 @@ export type ListingStep =
   /** `Page` changes nothing: this page is all that is ever shown, and perhaps there is more. */
   | { readonly kind: 'only page'; readonly page: SeenPage }
 
-export type ListingMove<Step extends ListingStep = ListingStep> = {
-  readonly listing: Listing
-  readonly step: Step
-}
-type AskedPage = ListingMove<PageQuestion>
+export type ListingMove = { readonly listing: Listing; readonly step: ListingStep }
+type AskedPage = ListingMove & { readonly step: PageQuestion }
 
 /** An offset behind the end of any list, which still fits into an int32. */
 const farOffset = 2_000_000_000
 
-export function beginListing(options: {
-  readonly askedSize: number
-  readonly hasPages?: boolean
-  readonly maxPasses: number
-  readonly ceiling: bigint | null
-}): AskedPage {
-  return askPage({
-    hasPages: true,
-    ...options,
-    pass: 1,
-    pageNumber: 1,
-    page: 1,
-    pageSize: options.askedSize,
-    total: 0,
-    received: 0,
-    longest: 0,
-    highest: null,
-    lastPage: null,
-    doubtful: null,
-    firstKey: null,
-    looksBehind: false,
-    hasGaps: false,
-    ends: [],
-    uncounted: [],
-  })
-}
+export const beginListing = (options: ListingOptions): AskedPage => askPage(newListing(options))
 
 /** The first page is there already, and holds something. */
 export function continueListing(
-  options: { readonly askedSize: number; readonly maxPasses: number },
+  options: Pick<ListingOptions, 'askedSize' | 'maxPasses'>,
   first: SeenPage,
 ): AskedPage {
-  const { listing } = beginListing({ ...options, ceiling: null })
+  const listing = newListing({ ...options, ceiling: null })
   return isTooLong(listing, first) ? askFarPage(listing, first) : askPage(turnPage(withPage(listing, first)))
 }
 
@@ -248,13 +230,8 @@ export function nextPass(listing: Listing): ListingMove {
     ...listing,
     pass: listing.pass + 1,
     pageNumber: listing.pageNumber + 1,
-    page: 1,
     pageSize: listing.askedSize,
-    total: 0,
-    received: 0,
-    longest: 0,
-    lastPage: null,
-    doubtful: null,
+    ...passBegins,
   })
 }
 

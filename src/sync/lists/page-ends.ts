@@ -18,24 +18,19 @@ import {
   saysNoPage,
 } from '../ports/source.ts'
 
-export type PageEnds = {
-  readonly source: Source
-  /** How this upstream ends a list, if that was seen. */
-  detected(): readonly Detected[]
-}
-
-type Found = { value: string; evidence: string } | null
 type Note = {
-  found: Found
+  /** How this upstream ends a list, if that was seen. */
+  found: { readonly value: string; readonly evidence: string } | null
   /** The last first page, by what was asked and what it looks like. */
   first: { readonly question: string; readonly look: string } | null
 }
 
-export function withPageEnds(source: Source): PageEnds {
+export function withPageEnds(source: Source) {
   const note: Note = { found: null, first: null }
   return {
     source: ending(source, note),
-    detected: () => (note.found ? [detected('page_end', note.found.value, note.found.evidence)] : []),
+    detected: (): readonly Detected[] =>
+      note.found ? [detected('page_end', note.found.value, note.found.evidence)] : [],
   }
 }
 
@@ -45,46 +40,47 @@ function ending(source: Source, note: Note): Source {
     sortedBy: (field) => ending(source.sortedBy(field), note),
     changes: (request, signal) =>
       page(note, request, {
-        ask: async (asked) => {
-          const answer = await source.changes(asked, signal)
+        ask: async (paged) => {
+          const answer = await source.changes({ ...request, ...paged }, signal)
           // It says so of any page that it does not have, and not of `Sorts` alone.
           return 'refused' in answer && answer.refused === 400 ? { ...answer, noPage: 'status 400' } : answer
         },
-        widest: { since: 0n, page: 1, pageSize: 1, sorts: null },
-        isWidest: ({ since, below = null }) => since === 0n && below === null,
+        askWidest: () => source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal),
+        isWidest: request.since === 0n && (request.below ?? null) === null,
       }),
     list: (request, signal) =>
-      page<ListRequest, Answer>(note, request, {
-        ask: (asked) => source.list(asked, signal),
-        widest: { page: 1, pageSize: 1 },
-        isWidest: ({ byKey }) => (byKey?.after ?? null) === null,
+      page<Answer>(note, request, {
+        ask: (paged) => source.list({ ...request, ...paged }, signal),
+        askWidest: () => source.list({ page: 1, pageSize: 1 }, signal),
+        isWidest: (request.byKey?.after ?? null) === null,
       }),
   }
 }
 
 type Paged = { readonly page: number; readonly pageSize: number }
 
-type Way<Request extends Paged, Result> = {
-  ask(request: Request): Promise<Result | NoPage>
+/** How pages of what is asked for are asked for. */
+type Way = {
+  ask(paged: Paged): Promise<Answer | Refusal | NoPage>
   /** Shows a record whenever there is any. */
-  readonly widest: Request
-  isWidest(request: Request): boolean
+  askWidest(): Promise<Answer | Refusal>
+  readonly isWidest: boolean
 }
 type NoPage = Refusal & { readonly noPage: string }
 /** What came instead of a page, and what it is if it is not believed to be an end. */
 type Missing = { readonly noPage: string; readonly otherwise: () => never | Refusal }
 
-async function page<Request extends ListRequest | ChangesRequest, Result extends Answer | Refusal>(
+async function page<Result extends Answer | Refusal = Answer | Refusal>(
   note: Note,
-  request: Request,
-  way: Way<Request, Result>,
+  request: ListRequest | ChangesRequest,
+  way: Way,
 ): Promise<Result | Answer> {
-  const answer = await asked(way, request)
+  const answer = await asked(() => way.ask(request))
   if (!('otherwise' in answer)) {
     if (!('records' in answer)) return answer as Result
     if (await isFirstAgain(note, way, request, answer)) return firstAgain(note, request)
     noteEnd(note, request, answer)
-    return answer as Result
+    return answer
   }
   const end = await endOf(way, request, answer)
   if (!('records' in end)) return end as Result
@@ -96,13 +92,10 @@ async function page<Request extends ListRequest | ChangesRequest, Result extends
   return end
 }
 
-async function asked<Request extends Paged, Result extends Answer | Refusal>(
-  { ask }: Way<Request, Result>,
-  request: Request,
-): Promise<Answer | Refusal | Missing> {
+async function asked(ask: () => Promise<Answer | Refusal | NoPage>): Promise<Answer | Refusal | Missing> {
   try {
-    const answer = await ask(request)
-    if (!('refused' in answer && 'noPage' in answer)) return answer as Answer | Refusal
+    const answer = await ask()
+    if (!('refused' in answer && 'noPage' in answer)) return answer
     const { noPage, ...refusal } = answer
     return { noPage, otherwise: () => refusal }
   } catch (error) {
@@ -121,16 +114,11 @@ async function asked<Request extends Paged, Result extends Answer | Refusal>(
 const mostAttempts = 5
 
 /** What to take for the page: nothing, or what comes when it is asked for again. */
-async function endOf<Request extends Paged, Result extends Answer | Refusal>(
-  way: Way<Request, Result>,
-  request: Request,
-  missing: Missing,
-): Promise<Answer | Refusal> {
-  const { noPage, otherwise } = missing
-  if (request.page === 1 && isFailure(way, request, noPage)) return otherwise()
+async function endOf(way: Way, paged: Paged, { noPage, otherwise }: Missing): Promise<Answer | Refusal> {
+  if (paged.page === 1 && isFailure(way, noPage)) return otherwise()
   for (let attempt = 1; ; attempt++) {
-    const isEnd = request.page === 1 ? await isNone(way, request, noPage) : await isBehind(way, request)
-    const again = await asked(way, request)
+    const isEnd = paged.page === 1 ? await isNone(way, noPage) : await isBehind(way, paged)
+    const again = await asked(() => way.ask(paged))
     if (!('otherwise' in again)) return again
     if (isEnd && again.noPage === noPage) return { records: [], bytes: 0, noPage }
     if (isEnd === null || again.noPage !== noPage || attempt === mostAttempts) return again.otherwise()
@@ -143,60 +131,49 @@ type Verdict = boolean | null
 /** Statuses of a request that is wrong: a first page that is merely empty is not. */
 const ofWrongRequests = ['status 400', 'status 416']
 
-const isFailure = <Request extends Paged, Result>(
-  way: Way<Request, Result>,
-  request: Request,
-  noPage: string,
-): boolean => ofWrongRequests.includes(noPage) || (way.isWidest(request) && !ofSuccess.includes(noPage))
+const isFailure = ({ isWidest }: Way, noPage: string): boolean =>
+  ofWrongRequests.includes(noPage) || (isWidest && !ofSuccess.includes(noPage))
 
 /** All went well, and there is nothing: that says as much as an empty list. */
 const ofSuccess = ['status 204', 'null']
 
 /** Of what was asked for there is no record, if there are others. */
-async function isNone<Request extends Paged, Result extends Answer | Refusal>(
-  way: Way<Request, Result>,
-  request: Request,
-  noPage: string,
-): Promise<Verdict> {
+async function isNone(way: Way, noPage: string): Promise<Verdict> {
   if (ofSuccess.includes(noPage)) return true
-  if (isFailure(way, request, noPage)) return null
-  return 'records' in (await asked(way, way.widest)) || null
+  if (isFailure(way, noPage)) return null
+  return 'records' in (await asked(way.askWidest)) || null
 }
 
-async function isBehind<Request extends Paged, Result extends Answer | Refusal>(
-  way: Way<Request, Result>,
-  request: Request,
-): Promise<Verdict> {
-  const before = await asked(way, { ...request, page: request.page - 1 })
-  if ('records' in before) return await isLast(way, request, before)
+async function isBehind(way: Way, { page, pageSize }: Paged): Promise<Verdict> {
+  const before = await asked(() => way.ask({ page: page - 1, pageSize }))
+  if ('records' in before) return await isLast(way, { page, pageSize }, before)
   if (!('otherwise' in before)) return null
   // It was asked for from far behind the end.
-  const first = request.page === 2 ? before : await asked(way, { ...request, page: 1 })
+  const first = page === 2 ? before : await asked(() => way.ask({ page: 1, pageSize }))
   if ('records' in first) return true
-  return 'otherwise' in first ? await isNone(way, { ...request, page: 1 }, first.noPage) : null
+  return 'otherwise' in first ? await isNone(way, first.noPage) : null
 }
 
 /** Whether there is an end behind this page, which is there. */
-async function isLast<Request extends Paged, Result extends Answer | Refusal>(
-  way: Way<Request, Result>,
-  { page: missing, ...request }: Request,
+async function isLast(
+  way: Way,
+  { page: missing, pageSize }: Paged,
   { records: { length }, total = null }: Answer,
 ): Promise<boolean> {
-  const size = Math.max(request.pageSize, length)
+  const size = Math.max(pageSize, length)
   const shown = (missing - 1) * size
-  if (length !== request.pageSize) return true
+  if (length !== pageSize) return true
   // On a first page, such a number may be that of its own records.
   if (total === shown && total > length) return true
   const other = otherSize(size, shown)
-  const inMiddle = { ...request, page: Math.floor(shown / other) + 1, pageSize: other } as Request
   // So many more than a page could hide are not shown.
   const isCutOff = total !== null && total > shown + size
   if (!isCutOff) {
-    const middle = await asked(way, inMiddle)
+    const middle = await asked(() => way.ask({ page: Math.floor(shown / other) + 1, pageSize: other }))
     if ('records' in middle && middle.records.length !== other) return true
   }
   // Where pages have a length of their own, no page ends in the middle, and a total counts other pages.
-  const first = await asked(way, { ...inMiddle, page: 1 })
+  const first = await asked(() => way.ask({ page: 1, pageSize: other }))
   if (!('records' in first)) return false
   // So small that no shorter page tells: a longer one shows no more than this, and a total may count what is hidden.
   const showsNoMore = missing === 2 && other > size && first.records.length <= length
@@ -223,28 +200,22 @@ const enoughRecords = 4
  * Some services begin anew at a page that they do not have. Such a page is the first one, record by record, also when both are asked for
  * again; and asked for in half the size, the second page is another than the first, so that the page number does count.
  */
-async function isFirstAgain<Request extends Paged, Result extends Answer | Refusal>(
-  note: Note,
-  way: Way<Request, Result>,
-  request: Request,
-  { records }: Answer,
-): Promise<boolean> {
+async function isFirstAgain(note: Note, way: Way, request: Paged, { records }: Answer): Promise<boolean> {
   const { length } = records
   if (length < enoughRecords) return false
   const question = questionOf(request)
   const look = JSON.stringify([length, recordText(records, 0), recordText(records, length - 1)])
   if (request.page === 1) note.first = { question, look }
   if (request.page === 1 || note.first?.question !== question || note.first.look !== look) return false
-  const texts = async (asking: Paged): Promise<readonly string[]> => {
-    const answer = await asked(way, { ...request, ...asking })
+  const texts = async (paged: Paged): Promise<readonly string[]> => {
+    const answer = await asked(() => way.ask(paged))
     if (!('records' in answer)) return []
     return Array.from({ length: answer.records.length }, (_, index) => recordText(answer.records, index))
   }
   const { page, pageSize } = request
-  const pages = [page, 1, page, 1].map((number) => () => texts({ page: number, pageSize }))
   let first: readonly string[] = []
-  for (const ask of pages) {
-    const shown = await ask()
+  for (const number of [page, 1, page, 1]) {
+    const shown = await texts({ page: number, pageSize })
     if (first.length > 0 && !isDeepStrictEqual(shown, first)) return false
     first = shown
   }
@@ -285,4 +256,13 @@ function noteEnd(note: Note, { page, pageSize }: Paged, { records: { length } }:
   if (length === 0) note.found = { value: 'an empty list', evidence: `${place} an empty list` }
   else if (page * pageSize >= farBehind)
     note.found = { value: pageAgain, evidence: `${place} ${plural(length, 'record')}` }
+}
+
+// ── an empty answer ──────────────────────────────────────────────────────────────────────────────────────────
+
+/** An upstream may answer with nothing by mistake. Where that would be taken for the end, it is asked for a second time. */
+export async function confirmEmpty<Any extends Answer | Refusal>(ask: () => Promise<Any>): Promise<Any> {
+  const answer = await ask()
+  const isNothing = 'records' in answer && answer.records.length === 0 && answer.noPage === undefined
+  return isNothing ? ask() : answer
 }

@@ -58,11 +58,7 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
   const absences = listed.isProven ? await run.absences.settle(1, context.approved) : null
   if (twice.length > 0) await keepTwins(new Set(twice), run, listing, chosenBy(stream, keyField))
   if (absences === null)
-    return {
-      note: `${whyUnproven(listed)}, so no row was marked deleted`,
-      isComplete: false,
-      yielded: false,
-    }
+    return { note: `${whyUnproven(listed)}, so no row was marked deleted`, isComplete: false }
   const { blocked, waiting } = absences
   return {
     note:
@@ -72,7 +68,6 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
     isComplete: blocked === 0,
     // A row that this list lacks for the first time is not marked yet.
     knowsDeletions: blocked === 0 && waiting === 0,
-    yielded: false,
   }
 }
 

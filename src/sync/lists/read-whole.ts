@@ -4,13 +4,11 @@
 import { fingerprint, type Records } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { detected } from '../capabilities.ts'
-import { confirmEmpty } from '../confirm-empty.ts'
 import { openPipeline } from '../pipeline.ts'
 import type { Source } from '../ports/source.ts'
 import type { RunProgress, SeenKeys } from '../ports/store.ts'
 import { highest } from '../versions.ts'
-import { KeyOrderBroken, keyListing, listByKey } from './by-key.ts'
-import { keyOrderOf } from './key-order.ts'
+import { KeyOrderBroken, type KeyOrderContext, keyListing, keyOrderOf, listByKey } from './by-key.ts'
 import {
   beginListing,
   type ListingMove,
@@ -21,6 +19,7 @@ import {
   seenPage,
   wantedKeys,
 } from './listing.ts'
+import { confirmEmpty } from './page-ends.ts'
 
 export type ListWholeContext = {
   readonly source: Pick<Source, 'list' | 'listHasPages'>
@@ -160,7 +159,7 @@ export async function listEverything(
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
   // Page by page, nothing shows that a list was cut before it was paged. So an order that was ignored once is tested again (P13).
-  const { order, filters } = await keyOrderOf({ ...context, doubtsIgnored: true })
+  const { order, filters } = await keyOrderOf(context, true)
   const mayFilter = filters === 'honoured' || filters === 'undecided'
   if (order !== 'honoured') return await listPages({ ...context, mayFilter }, eachPage)
   try {
@@ -174,7 +173,7 @@ export async function listEverything(
   }
 }
 
-type EverythingContext = ByKeyContext & Parameters<typeof keyOrderOf>[0]
+type EverythingContext = Omit<ListWholeContext, 'isEnough'> & KeyOrderContext
 
 /** Page by page, and a look at what is behind the highest key, unless filters are known to be ignored or refused. */
 async function listPages(
@@ -237,11 +236,9 @@ const highestOrNone = (context: EverythingContext): Promise<bigint | null> =>
 const mostPagesBehind = 5
 const fewBehind = 10
 
-type ByKeyContext = Omit<ListWholeContext, 'isEnough'> & { readonly keyField: string }
-
 /** In the order of the keys no change of other records can hide one, and one pass is enough. */
 async function listWholeByKey(
-  context: ByKeyContext,
+  context: EverythingContext,
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
   const { run } = context

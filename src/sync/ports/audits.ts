@@ -87,10 +87,10 @@ export type Slice = {
   readonly withDeleted: boolean
 }
 
-/** The rows that the upstream's list should show, by keys that are whole numbers. */
 /** How many keys a list should show. `withDeleted`: also those that the source itself marks as deleted. */
 export type ShownCounts = { readonly living: number; readonly withDeleted: number }
 
+/** The rows that the upstream's list should show, by keys that are whole numbers. */
 export type ShownRows = {
   /** Null where keys are no whole numbers, or there is no table yet. */
   counts(): Promise<ShownCounts | null>

@@ -15,29 +15,12 @@ import {
   mostRecorded,
   nextLookback,
 } from '../changes/lookback.ts'
-import { findVolatile } from '../changes/volatile.ts'
+import { findVolatile, openSteadyFields } from '../changes/volatile.ts'
 import type { Listed } from '../lists/read-whole.ts'
-import type { Arrival, Cause, CausedDifference, Difference, DifferenceCounts } from '../ports/audits.ts'
-import type { Source } from '../ports/source.ts'
+import type { Arrival, Cause, CausedDifference, Difference } from '../ports/audits.ts'
 import type { Belief, LateArrival, Run, Written } from '../ports/store.ts'
-import { openSteadyFields, type SteadyFields } from './steady-fields.ts'
 
-export type Differences = {
-  /** After a page was written. */
-  note(written: Written, page: Records): Promise<void>
-  /** Keys of rows whose records are gone, as an answer about each of them says. */
-  /** `all`: how many there are, if these are only some. */
-  noteGone(keys: readonly string[], all?: number): Promise<void>
-  /** When all is listed: how many records came, in how many passes. */
-  end(listed: Listed): Promise<void>
-  readonly counts: DifferenceCounts
-  /** Fields that this run found to be volatile. */
-  readonly named: readonly string[]
-  /** Fields that it found to be volatile no more. */
-  readonly comparedAgain: readonly string[]
-  /** What is settled when the whole list has been compared: no transaction that began before then is expected any more. */
-  readonly settled: { readonly version: bigint; readonly at: Date } | null
-}
+export type Differences = Awaited<ReturnType<typeof openDifferences>>
 
 /** Rows at or below the position that nothing else had brought, and what the look-back run would have found as well. */
 export type Missed = { missedRows: number; samples: readonly Arrival[]; late: number }
@@ -51,60 +34,50 @@ const mostVolatilityTests = 3
 /** Records that fell back and are looked at singly. */
 const mostLooks = 100
 
-type Book = {
-  readonly context: LookbackContext
-  readonly run: Run<'reconcile'>
-  readonly source: Source
-  readonly missed: Missed
-  readonly position: bigint
-  /** The position passed versions up to here longer than a look-back ago: one that comes only now was missed, and is not late. */
-  readonly readLongAgo: bigint
-  readonly counts: Partial<Record<Cause, number>>
-  readonly lines: Map<Cause, number>
-  readonly twins: Set<string>
-  readonly fallen: Map<string, Difference>
-  fallenCount: number
-  /** Rows that differed at the same version, by column. */
-  readonly silentRows: Map<string, number>
-  readonly testedColumns: Set<string>
-  volatilityTests: number
-  readonly volatileColumns: Set<string>
-  readonly named: string[]
-  readonly steady: SteadyFields
-  readonly comparedAgain: string[]
-  lookbackMs: number | null
-}
+type Book = Awaited<ReturnType<typeof openBook>>
 
-export async function openDifferences(
-  context: LookbackContext,
-  run: Run<'reconcile'>,
-  source: Source,
-  missed: Missed,
-): Promise<Differences> {
-  const { store, stream, now, lookbackFloorMs } = context
-  const { lookbackMs } = run.state
+type Context = LookbackContext & { readonly run: Run<'reconcile'> }
+
+async function openBook(context: Context, missed: Missed) {
+  const { run, store, stream, now, lookbackFloorMs } = context
+  const { lookbackMs, beliefs, isLocallyChanged, startedAt } = run.state
   // In a table that somebody changed here no row counts as missed or late: everything is read again anyway.
-  const position = run.state.isLocallyChanged ? 0n : run.state.position
+  const position = isLocallyChanged ? 0n : run.state.position
   // What is settled has to be true also where the clock of this machine is ahead.
-  const nowMs = Math.min(now().getTime(), run.state.startedAt.getTime())
+  const nowMs = Math.min(now().getTime(), startedAt.getTime())
   const past = new Date(nowMs - currentLookback(lookbackMs, lookbackFloorMs))
   const held = await store.history.positionAt(stream.name, past)
-  const book: Book = {
-    ...{ context, run, source, missed, position, lookbackMs },
-    readLongAgo: held ?? thereAtFirst(run.state.beliefs, position, now()),
-    counts: {},
-    lines: new Map(),
-    twins: new Set(),
-    fallen: new Map(),
+  return {
+    context,
+    run,
+    missed,
+    position,
+    lookbackMs,
+    /** The position passed versions up to here longer than a look-back ago: one that comes only now was missed, and is not late. */
+    readLongAgo: held ?? thereAtFirst(beliefs, position, now()),
+    /** What is settled when the whole list has been compared: no transaction that began before then is expected any more. */
+    settled: held === null ? null : { version: held, at: past },
+    counts: {} as Partial<Record<Cause, number>>,
+    lines: new Map<Cause, number>(),
+    twins: new Set<string>(),
+    fallen: new Map<string, Difference>(),
     fallenCount: 0,
-    silentRows: new Map(),
-    testedColumns: new Set(),
+    /** Rows that differed at the same version, by column. */
+    silentRows: new Map<string, number>(),
+    testedColumns: new Set<string>(),
     volatilityTests: 0,
-    volatileColumns: new Set(),
-    named: [],
+    volatileColumns: new Set<string>(),
+    /** Fields that this run found to be volatile. */
+    named: [] as string[],
     steady: openSteadyFields(await run.reconciliation.volatileFields(), now()),
-    comparedAgain: [],
+    /** Fields that it found to be volatile no more. */
+    comparedAgain: [] as readonly string[],
   }
+}
+
+export async function openDifferences(context: Context, missed: Missed) {
+  const { run } = context
+  const book = await openBook(context, missed)
   // Pages may be written side by side; they are noted one after the other.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = (work: () => Promise<void>): Promise<void> => {
@@ -113,30 +86,37 @@ export async function openDifferences(
     return done
   }
   return {
-    note: (written, page) => inTurn(() => notePage(book, written, page)),
-    noteGone: (keys, all = keys.length) =>
-      inTurn(async () => {
-        const line = { columns: [], version: null, mirrored: null, isCured: false, cure: null }
-        await record(
-          book,
-          'deleted',
-          keys.map((key) => ({ ...line, key, cause: 'deleted' })),
-        )
-        book.counts.deleted = (book.counts.deleted ?? 0) + all - keys.length
-      }),
-    async end({ isProven, passes, received }) {
+    book: book as Readonly<Pick<Book, 'counts' | 'named' | 'comparedAgain' | 'settled'>>,
+    /** After a page was written. */
+    note: (written: Written, page: Records) => inTurn(() => notePage(book, written, page)),
+    /** Of rows whose records are gone, as an answer about each of them says. `all`: how many there are, if these are only some. */
+    noteGone: (keys: readonly string[], all = keys.length) => inTurn(() => noteGone(book, keys, all)),
+    /** When all is listed: how many records came, in how many passes. */
+    async end({ isProven, passes, received }: Listed) {
       await lookAtFallen(book)
-      if (isProven && book.fallenCount === book.fallen.size)
-        await run.reconciliation.noteMended([...book.fallen.keys()])
       if (!isProven) return
+      if (book.fallenCount === book.fallen.size) await run.reconciliation.noteMended([...book.fallen.keys()])
       await noteOftenSilent(book, received / passes)
-      book.comparedAgain.push(...(await run.reconciliation.noteSteady(book.steady.looks())))
+      book.comparedAgain = await run.reconciliation.noteSteady(book.steady.looks())
     },
-    counts: book.counts,
-    named: book.named,
-    comparedAgain: book.comparedAgain,
-    settled: held === null ? null : { version: held, at: past },
   }
+}
+
+async function noteGone(book: Book, keys: readonly string[], all: number): Promise<void> {
+  const line = {
+    cause: 'deleted',
+    columns: [],
+    version: null,
+    mirrored: null,
+    isCured: false,
+    cure: null,
+  } as const
+  await record(
+    book,
+    'deleted',
+    keys.map((key) => ({ ...line, key })),
+  )
+  book.counts.deleted = (book.counts.deleted ?? 0) + all - keys.length
 }
 
 /** For a stream younger than its look-back: what its first load should have shown was missed; what came since may be late. */
@@ -217,18 +197,10 @@ async function noteLate(book: Book, found: readonly Arrival[]): Promise<void> {
   await teach(book, await measure(book, noted, null))
 }
 
-const measure = (
-  { context, run }: Book,
-  found: readonly Arrival[],
-  lastLookbackAt: Date | null,
-): Promise<readonly LateArrival[]> =>
-  measureLateness(
-    context.store.history,
-    context.stream.name,
-    found,
-    { position: run.state.position, lastLookbackAt },
-    context.now(),
-  )
+function measure({ context, run }: Book, found: readonly Arrival[], lastLookbackAt: Date | null) {
+  const { store, stream, now } = context
+  return measureLateness(store.history, stream.name, found, { ...run.state, lastLookbackAt }, now())
+}
 
 /** Makes the look-back longer, and at once. Only look-back runs themselves make it shorter. */
 async function teach(book: Book, late: readonly LateArrival[]): Promise<void> {
@@ -258,7 +230,7 @@ async function testColumns(book: Book, found: readonly Arrival[]): Promise<void>
   book.volatilityTests += 1
   for (const { columns } of untested) for (const column of columns) book.testedColumns.add(column)
   const named = await findVolatile(
-    { ...book.context, source: book.source, run: book.run },
+    book.context,
     untested.map(({ key }) => key),
   )
   for (const { field, column } of named) {
@@ -326,14 +298,11 @@ async function lookAtFallen(book: Book): Promise<void> {
 const twinReason = (record: JsonObject, other: JsonObject): string =>
   sharedKey([[record, other]], usableFields([{ record }, { record: other }]), null)
 
-async function setAside({ run }: Book, record: JsonObject, reason: string): Promise<void> {
-  await run.pages.commit({ rows: [], rejected: [{ record, reason }] }, null)
-}
+const setAside = ({ run }: Book, record: JsonObject, reason: string) =>
+  run.pages.commit({ rows: [], rejected: [{ record, reason }] }, null)
 
-type Looked = { readonly difference: Difference; readonly record: JsonObject }
-
-async function lookAgain({ context, source, run, position }: Book, key: string): Promise<Looked | null> {
-  const { stream, signal } = context
+async function lookAgain({ context, run, position }: Book, key: string) {
+  const { source, stream, signal } = context
   signal.throwIfAborted()
   const answer = await source.lookup?.(key, signal)
   if (answer === undefined || typeof answer === 'string') return null
@@ -346,10 +315,9 @@ async function lookAgain({ context, source, run, position }: Book, key: string):
 
 /** Asks for the record that the row holds. If it is served too, two records have one key. */
 async function otherServed(
-  { context, source }: Book,
+  { context: { source, stream, signal } }: Book,
   { key, mirrored }: Difference,
 ): Promise<JsonObject | null> {
-  const { stream, signal } = context
   if (mirrored === null) return null
   const request = { since: mirrored - 1n, page: 1, pageSize: 100, sorts: 'ascending' } as const
   const answer = await source.changes(request, signal)

@@ -4,27 +4,22 @@
 
 import { setTimeout } from 'node:timers/promises'
 import type { JsonObject } from '../../json/json.ts'
-import type { ChangesStream } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, type Records, readRecords } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import { usable } from '../capabilities.ts'
 import type { ShownKeys } from '../deletions/shown-keys.ts'
-import { KeyOrderBroken, keyListing, listByKey } from '../lists/by-key.ts'
-import { keyOrderOf } from '../lists/key-order.ts'
+import { type KeyedList, KeyOrderBroken, keyListing, keyOrderOf, listByKey } from '../lists/by-key.ts'
+import type { ReadingContext } from '../perform-run.ts'
 import { type Gone, provenByParts } from '../ports/audits.ts'
-import type { Source } from '../ports/source.ts'
 import type { Run, Written } from '../ports/store.ts'
 
-export type Proof = {
-  readonly run: Run<'reconcile'>
-  readonly source: Source
-  readonly stream: ChangesStream
-  readonly pageSize: number
-  readonly now: () => Date
-  readonly signal: AbortSignal
-  /** So many records are looked up in a minute at most. */
+/** So many records are looked up in a minute at most. */
+export type Paced = ReadingContext & {
   readonly lookupsPerMinute: number
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
+}
+type Proof = Paced & {
+  readonly run: Run<'reconcile'>
   /** What the list has shown just now. */
   readonly shown: ShownKeys
   /** Of records that the list lacked and that are there. */
@@ -32,7 +27,7 @@ export type Proof = {
   readonly onGone: (keys: readonly string[], all?: number) => Promise<void>
 }
 /** How many were there, and of how many a look told nothing. */
-export type Proven = { readonly alive: number; readonly unclear: number }
+type Proven = { readonly alive: number; readonly unclear: number }
 
 const keysAtOnce = 200
 const looksAtOnce = 4
@@ -69,21 +64,21 @@ async function isProvenBySlices(proof: Proof, pace: Pace): Promise<boolean> {
 
 async function areSlicesGone(
   { run, source, signal, shown }: Proof,
-  listed: Parameters<typeof keyListing>[0],
+  listed: KeyedList,
   pace: Pace,
 ): Promise<boolean> {
   for (let after: bigint | null = null; ; ) {
     const lowest = await run.absent.lowestAbove(after)
     if (lowest === null) return true
     const from: bigint = lowest.key - 1n
-    const slice = await listByKey(keyListing(listed), { from }).next()
+    const slice = await listByKey(keyListing(listed), from).next()
     if (slice.done && !slice.value.isWhole) return false
     const keys = slice.done ? [] : slice.value.keys
     const to = keys.at(-1) ?? null
     shown.show(keys)
     const sample = await run.absent.lackedAgain({ after: from, to, listed: keys })
     if (sample !== null) {
-      await pace.look()
+      await pace()
       if ((await source.lookup?.(sample, signal)) !== 'gone') return false
       const evidence = `${provenByParts}, like record ${sample}, which the upstream says is not there`
       await run.absent.noteSliceGone({ after: from, to }, lowest.at, evidence)
@@ -108,7 +103,7 @@ async function lookAtEach(proof: Proof, pace: Pace): Promise<Proven> {
     for (let start = 0; start < keys.length; start += looksAtOnce) {
       signal.throwIfAborted()
       const looks = keys.slice(start, start + looksAtOnce).map(async (key) => {
-        await pace.look()
+        await pace()
         return { key, answer: await lookup(key, signal) }
       })
       const gone: Gone[] = []
@@ -158,17 +153,15 @@ export async function* batches(
   }
 }
 
-type Pace = { look(): Promise<void> }
+type Pace = () => Promise<void>
 
 /** Lets the looks of a minute go at once; the others wait until it is over. */
 function openPace({ lookupsPerMinute, signal, now, wait = waitFor }: Proof): Pace {
   let [beganMs, looks] = [now().getTime(), 0]
-  return {
-    async look() {
-      for (; looks >= lookupsPerMinute; [beganMs, looks] = [now().getTime(), 0])
-        await wait(Math.min(minuteMs, Math.max(1, beganMs + minuteMs - now().getTime())), signal)
-      looks += 1
-    },
+  return async () => {
+    for (; looks >= lookupsPerMinute; [beganMs, looks] = [now().getTime(), 0])
+      await wait(Math.min(minuteMs, Math.max(1, beganMs + minuteMs - now().getTime())), signal)
+    looks += 1
   }
 }
 

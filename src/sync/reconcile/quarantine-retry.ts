@@ -3,7 +3,7 @@
 
 import type { Json } from '../../json/json.ts'
 import { type Stream, versionedBy } from '../../streams/catalog.ts'
-import { type Records, readRecords } from '../../streams/record.ts'
+import { isObject, keyReader, type Records, readRecords } from '../../streams/record.ts'
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
@@ -16,28 +16,27 @@ type RetryContext = Pick<ReadingContext<Stream>, 'store' | 'source' | 'stream' |
   /** Takes one out of the quarantine, and says why. */
   readonly settle: (id: string, why: string) => Promise<void>
 }
-type RetryFindings = {
-  readonly tried: number
-  readonly taken: number
+const newFindings = () => ({
+  tried: 0,
+  taken: 0,
   /** Another record of their key is a row by now. */
-  readonly replaced: number
-  readonly gone: number
-}
-export type RetryOutcome = RunOutcome & { readonly findings: RetryFindings }
+  replaced: 0,
+  gone: 0,
+})
+export type RetryOutcome = RunOutcome & { readonly findings: Readonly<ReturnType<typeof newFindings>> }
 
 type RetryRun = Run<'quarantine-retry'>
-type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }
 
 export async function retryQuarantine(context: RetryContext): Promise<RetryOutcome> {
   const { stream, signal, entries, doubt, settle } = context
-  const findings: Findings = { tried: 0, taken: 0, replaced: 0, gone: 0 }
+  const findings = newFindings()
   const outcome = await performRun({ ...context, kind: 'quarantine-retry' }, async (run, counted) => {
-    const read = reader(stream, run)
+    const { keyFields, read } = readerOf(stream, run)
     run.progress.step('Ask for the records again, one by one')
     for await (const { id, record } of entries) {
       signal.throwIfAborted()
       findings.tried += 1
-      const current = await lookAgain(read, counted, record, signal)
+      const current = await lookAgain(keyFields, counted, record, signal)
       if (current === 'gone') {
         findings.gone += 1
         await settle(id, 'the upstream no longer has the record')
@@ -54,35 +53,27 @@ export async function retryQuarantine(context: RetryContext): Promise<RetryOutco
         )
       }
     }
-    return {
-      note: `quarantine: ${findings.taken} of ${findings.tried} became rows`,
-      isComplete: false,
-      yielded: false,
-    }
+    return { note: `quarantine: ${findings.taken} of ${findings.tried} became rows`, isComplete: false }
   })
   return { ...outcome, findings }
 }
 
-type Read = { (record: Json): Records; readonly keyOf: (record: Json) => string | null }
-
-function reader(stream: Stream, run: RetryRun): Read {
-  const keyFields = run.state.keyField === null ? stream.keyFields : [run.state.keyField]
-  const versioned = versionedBy(stream, run.state.versionField)
+/** How records of the stream are read, and by which fields their keys. */
+function readerOf(stream: Stream, { state }: RetryRun) {
+  const keyFields = state.keyField === null ? stream.keyFields : [state.keyField]
+  const versioned = versionedBy(stream, state.versionField)
   const versionFields = versioned.kind === 'changes' ? versioned.versionFields : null
-  const read = (record: Json) => readRecords([record], keyFields, versionFields)
-  return Object.assign(read, {
-    keyOf: (record: Json) => readRecords([record], keyFields, null).rows[0]?.key ?? null,
-  })
+  return { keyFields, read: (record: Json) => readRecords([record], keyFields, versionFields) }
 }
 
 /** Null when the upstream cannot be asked for it, or does not tell. */
 async function lookAgain(
-  { keyOf }: Read,
+  keyFields: readonly string[],
   { lookup }: Source,
   record: Json,
   signal: AbortSignal,
 ): Promise<Json | 'gone' | null> {
-  const key = lookup ? keyOf(record) : null
+  const key = lookup && isObject(record) ? keyReader(keyFields)(record) : null
   if (!lookup || key === null) return null
   const answer = await lookup(key, signal)
   if (answer === 'gone') return 'gone'

@@ -7,12 +7,11 @@ import { blockStep, markStep } from '../../streams/run-steps.ts'
 import { withoutTwins } from '../../streams/twins.ts'
 import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
-import { recordComparison } from '../beliefs/from-runs.ts'
-import { detected, toRecord } from '../capabilities.ts'
+import { type Detected, detected, learn, usable } from '../capabilities.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { openShownKeys } from '../deletions/shown-keys.ts'
 import { listEverything, whyUnproven } from '../lists/read-whole.ts'
-import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
   type Arrival,
   type DifferenceCounts,
@@ -20,84 +19,64 @@ import {
   type MissingLook,
   type Shortfall,
 } from '../ports/audits.ts'
-import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
+import { highest } from '../versions.ts'
 import { type Differences, openDifferences } from './differences.ts'
-import { lookForCut } from './missed-rows.ts'
-import { proveGone } from './prove-gone.ts'
+import { type Paced, proveGone } from './prove-gone.ts'
 
-export type ReconcileContext = ReadingContext & {
+export type ReconcileContext = Paced & {
   readonly lookbackFloorMs: number
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth; 0: nobody does. */
   readonly approved: number
-  /** So many missing records are looked up in a minute at most. */
-  readonly lookupsPerMinute: number
-  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
 }
-type ReconcileFindings = {
+/** What a reconcile begins with. */
+const newFindings = () => ({
   /** Rows at or below the position that nothing else had brought, the first of them by key. */
-  readonly missedRows: number
-  readonly samples: readonly Arrival[]
+  missedRows: 0,
+  samples: [] as readonly Arrival[],
   /** Versions that came late, within the look-back: the look-back run would have found them as well. */
-  readonly late: number
+  late: 0,
   /** Whatever differed, by its cause. */
-  readonly differences: DifferenceCounts
-  readonly missing: number
-  readonly marked: number
+  differences: {} as DifferenceCounts,
+  missing: 0,
+  marked: 0,
   /** Missing from the listing, but there when looked at; or the look told nothing. */
-  readonly alive: number
-  readonly unclear: number
-  readonly blocked: Shortfall | null
-}
-export type ReconcileOutcome = RunOutcome & { readonly findings: ReconcileFindings }
+  alive: 0,
+  unclear: 0,
+  blocked: null as Shortfall | null,
+})
+type Findings = ReturnType<typeof newFindings>
+export type ReconcileOutcome = RunOutcome & { readonly findings: Readonly<Findings> }
 
 const keysTold = 20
 
-type Findings = { -readonly [Name in keyof ReconcileFindings]: ReconcileFindings[Name] }
-
 export async function reconcileStream(context: ReconcileContext): Promise<ReconcileOutcome> {
-  const findings: Findings = {
-    missedRows: 0,
-    samples: [],
-    late: 0,
-    differences: {},
-    missing: 0,
-    marked: 0,
-    alive: 0,
-    unclear: 0,
-    blocked: null,
-  }
-  const outcome = await performRun({ ...context, kind: 'reconcile' }, (run, counted) =>
-    reconcile(
-      { ...context, stream: versionedBy(context.stream, run.state.versionField) },
-      run,
-      counted,
-      findings,
-    ),
-  )
+  const findings = newFindings()
+  const outcome = await performRun({ ...context, kind: 'reconcile' }, (run, source) => {
+    const stream = versionedBy(context.stream, run.state.versionField)
+    return reconcile({ ...context, run, source, stream, findings })
+  })
   return { ...outcome, findings }
 }
 
-async function reconcile(
-  context: ReconcileContext,
-  run: Run<'reconcile'>,
-  source: Source,
-  findings: Findings,
-): Promise<RunReading> {
-  const { pageSize, signal, stream } = context
-  const differences = await openDifferences(context, run, source, findings)
-  findings.differences = differences.counts
+type Reconcile = ReconcileContext & { readonly run: Run<'reconcile'>; readonly findings: Findings }
+
+async function reconcile(context: Reconcile): Promise<RunReading> {
+  const { run, source, stream, findings } = context
+  const differences = await openDifferences(context, findings)
+  const { counts } = differences.book
+  findings.differences = counts
   const read = (records: RecordList) => readRecords(records, stream.keyFields, stream.versionFields)
-  const listing = { source, run, read, pageSize, signal, keyField: stream.keyFields[0] ?? '' }
   const shown = openShownKeys(source)
-  const listed = await listEverything({ ...listing, now: context.now }, async (page) => {
+  const listing = { ...context, read, keyField: stream.keyFields[0] ?? '' }
+  const listed = await listEverything(listing, async (page) => {
     shown.show(page.rows.map(({ key }) => key))
     await differences.note(await run.pages.commit(withoutTwins(page), null), page)
   })
   await differences.end(listed)
-  const reading = (isComplete: boolean, why: string | null) => told(isComplete, findings, differences, why)
-  if (findings.missedRows > 0)
-    await lookForCut({ ...context, source, run, history: context.store.history }, findings.samples)
+  const reading = (isComplete: boolean, why: string | null) =>
+    told(isComplete, findings, differences.book, why)
+  if (findings.missedRows > 0) await lookForCut(context)
   if (!listed.isProven) return reading(false, `${whyUnproven(listed)}, so no row was marked deleted`)
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
@@ -108,11 +87,11 @@ async function reconcile(
       'the list shows no record that can be a row, and the last poll was shown nothing that is known, so nothing was proven',
     )
   }
-  await learnWhetherListShowsDeleted(context, run, source, shortfall)
-  const blocked = await blockTooMany(context, run, source, shortfall, findings)
+  await learnWhetherListShowsDeleted(context, shortfall)
+  const blocked = await blockTooMany(context, shortfall)
   if (blocked !== null) return reading(false, blocked)
   const proven = await proveGone(
-    { ...context, run, source, shown, onFound: differences.note, onGone: differences.noteGone },
+    { ...context, shown, onFound: differences.note, onGone: differences.noteGone },
     shortfall.missing,
   )
   Object.assign(findings, proven)
@@ -123,33 +102,23 @@ async function reconcile(
   if (findings.marked > 0) await run.reconciliation.cure('deleted', 'marked as deleted')
   await run.reconciliation.block(null)
   await run.reconciliation.guardAgain()
-  await recordComparison(
-    run,
-    { ...findings, twins: differences.counts.twin ?? 0, listed: shortfall.seen },
-    context.now(),
-  )
+  await learn(run, whatWasCompared(findings, counts.twin ?? 0, shortfall.seen), context.now())
   // A record that the list lacked and that is there, or may be, shows that the list is not whole. One that fell back to an older version may
   // be one of many that a restored backup lost.
-  const isWhole =
-    findings.alive === 0 && findings.unclear === 0 && (differences.counts['fell back'] ?? 0) === 0
+  const isWhole = findings.alive === 0 && findings.unclear === 0 && (counts['fell back'] ?? 0) === 0
   return {
     ...reading(true, null),
     knowsDeletions: findings.unclear === 0,
     // While polls show nothing that is known, only one of two ways has confirmed anything (P13).
     ...(isWhole &&
       run.state.inconclusiveRuns === 0 &&
-      differences.settled && { settled: differences.settled }),
+      differences.book.settled && { settled: differences.book.settled }),
   }
 }
 
 /** Blocks the deletions if more rows are missing than is believed without asking (P7). Returns the note of the run; null: not blocked. */
-async function blockTooMany(
-  context: ReconcileContext,
-  run: Run<'reconcile'>,
-  source: Source,
-  found: Shortfall,
-  findings: Findings,
-): Promise<string | null> {
+async function blockTooMany(context: Reconcile, found: Shortfall): Promise<string | null> {
+  const { run, findings } = context
   const { living, missing } = found
   if (missing <= context.approved) return null
   const marked = await run.reconciliation.markedBefore()
@@ -160,7 +129,7 @@ async function blockTooMany(
   // Before the looks, so that the block stands even if they fail.
   await run.reconciliation.block(shortfall)
   run.progress.step(`Look up some of ${plural(missing, 'missing row')}`)
-  await run.reconciliation.block(shortfall, await looksAtSome(context, run, source))
+  await run.reconciliation.block(shortfall, await looksAtSome(context))
   run.progress.step(blockStep)
   const before = marked > 0 ? `, after searches had marked ${count(marked)} others,` : ''
   return `deletions blocked: ${count(missing)} of ${count(living)} rows disappeared from the upstream at once${before} and were not marked deleted. To review them: tidemark deletions list ${context.stream.name}. Or check the permissions of the integration user`
@@ -169,11 +138,8 @@ async function blockTooMany(
 const blockedLookedAt = 20
 
 /** Looks at some missing records, to help the person who decides. Marks and writes nothing. */
-async function looksAtSome(
-  { signal }: ReconcileContext,
-  run: Run<'reconcile'>,
-  { lookup }: Source,
-): Promise<readonly MissingLook[]> {
+async function looksAtSome({ run, source, signal }: Reconcile): Promise<readonly MissingLook[]> {
+  const { lookup } = source
   const looks: MissingLook[] = []
   if (!lookup) return looks
   for (const key of await run.absent.some(blockedLookedAt)) {
@@ -195,16 +161,14 @@ const markedLookedAt = 3
 
 /** Learns it from the whole list, so also where the list cannot be asked by key. A record that a look does not show either tells nothing. */
 async function learnWhetherListShowsDeleted(
-  { signal, now }: ReconcileContext,
-  run: Run<'reconcile'>,
-  source: Source,
+  { run, source, signal, now }: Reconcile,
   { missing, seen }: Shortfall,
 ): Promise<void> {
   const { shown, hidden } = await run.absent.markedBySource(markedLookedAt)
-  const learn = (value: string, evidence: string) =>
-    run.findings.learn(toRecord(run.state.beliefs, [detected('list_shows_deleted', value, evidence)], now()))
+  const found = (value: string, evidence: string) =>
+    learn(run, [detected('list_shows_deleted', value, evidence)], now())
   if (shown > 0)
-    return await learn(
+    return await found(
       'yes',
       `a reconcile was shown ${plural(shown, 'record')} that the source had marked as deleted`,
     )
@@ -214,11 +178,35 @@ async function learnWhetherListShowsDeleted(
     signal.throwIfAborted()
     const answer = await source.lookup?.(key, signal)
     if (typeof answer === 'object' && isFlaggedDeleted(answer.found))
-      return await learn(
+      return await found(
         'no',
         `the list of a reconcile lacked record ${key}, which is there and marked as deleted`,
       )
   }
+}
+
+/** What follows from a comparison of everything. A list that showed no record, or looks that told nothing, prove nothing (P11). */
+function whatWasCompared(
+  { missedRows, alive, unclear }: Findings,
+  twins: number,
+  listed: number,
+): readonly Detected[] {
+  const records = plural(listed, 'record')
+  const seen: Detected[] = []
+  if (missedRows > 0 || alive > 0) {
+    const differing = `${plural(missedRows, 'row')} came by the list alone, and the list lacked ${plural(alive, 'record')} that are there`
+    seen.push(detected('list_shows_changes', 'no', differing))
+  } else if (listed > 0 && unclear === 0)
+    seen.push(detected('list_shows_changes', 'yes', `a reconcile of ${records} found both the same`))
+  if (listed > 0) {
+    const twice = `${twins === 0 ? 'no key' : plural(twins, 'key')} twice in answers with ${records}`
+    seen.push(detected('keys_unique', twins === 0 ? 'yes' : 'no', twice))
+  }
+  if (missedRows > 0) {
+    const late = `a reconcile found ${plural(missedRows, 'row')} that no look-back had brought`
+    seen.push(detected('lateness', 'later', late))
+  }
+  return seen
 }
 
 /** Causes that have a part of the note to themselves. */
@@ -227,7 +215,7 @@ const toldElsewhere: readonly string[] = ['late', 'deleted']
 function told(
   isComplete: boolean,
   findings: Findings,
-  { counts, named, comparedAgain }: Differences,
+  { counts, named, comparedAgain }: Differences['book'],
   why: string | null,
 ): RunReading {
   const { missedRows, samples, late, marked, alive, unclear } = findings
@@ -247,10 +235,52 @@ function told(
     unclear > 0 ? `${unclear} could not be looked at` : null,
     why,
   ]
-  return {
-    isComplete,
-    yielded: false,
-    note: parts.filter(Boolean).join('; ') || null,
-    differences: counts,
+  return { isComplete, note: parts.filter(Boolean).join('; ') || null, differences: counts }
+}
+
+// ── why rows were missed ─────────────────────────────────────────────────────────────────────────────────────
+// Perhaps the upstream cuts its answers before it sorts them: then a page looks sorted and leaves out rows below its last version, and
+// the stream has to be read in small ranges from now on.
+
+/** At most so many of the missed rows are asked for. */
+const mostAsked = 3
+
+async function lookForCut(context: Reconcile): Promise<void> {
+  const { run, source, now, findings } = context
+  const { beliefs, versionField } = run.state
+  const isKnown = usable(beliefs, 'sorted_before_cut', now())?.value === 'no'
+  if (isKnown || versionField === null || usable(beliefs, 'sorting', now())?.value !== 'proven') return
+  const sorted = { ...context, source: source.sortedBy(versionField) }
+  for (const { key, version } of findings.samples.slice(0, mostAsked)) {
+    const evidence = version === null ? null : await leftOut(sorted, key, version)
+    if (evidence === null) continue
+    await run.findings.learn([{ ...detected('sorted_before_cut', 'no', evidence), testedAt: now() }])
+    return
   }
+}
+
+/** A sorted page that begins half a page below the row has to show the row, or end before it. Returns the evidence if it does neither. */
+async function leftOut(
+  { source, stream, store, pageSize, signal }: ReconcileContext,
+  key: string,
+  version: bigint,
+): Promise<string | null> {
+  const { keyFields, versionFields } = stream
+  const below = await store.history.anchors(stream.name, version - 1n, Math.max(1, pageSize >> 1))
+  const since = (below.at(-1)?.version ?? version) - 1n
+  const answer = await source.changes({ since, page: 1, pageSize, sorts: 'ascending' }, signal)
+  if ('refused' in answer) return null
+  const { rows } = readRecords(answer.records, keyFields, versionFields)
+  const last = highest(
+    rows.flatMap((row) => row.version ?? []),
+    0n,
+  )
+  if (last <= version || rows.some((row) => row.key === key)) return null
+  // It may have been changed, or gone, since it was listed.
+  const looked = (await source.lookup?.(key, signal)) ?? 'unclear'
+  if (typeof looked === 'string') return null
+  const [now] = readRecords([looked.found], keyFields, versionFields).rows
+  return now?.version === version
+    ? `a sorted page of what is above ${since} went up to version ${last} without record ${key}, which has version ${version}`
+    : null
 }

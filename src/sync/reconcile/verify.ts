@@ -10,13 +10,7 @@ import { openShownKeys, type ShownKeys } from '../deletions/shown-keys.ts'
 import { chooseKey } from '../lists/poll.ts'
 import { type Listed, listWhole, whyUnproven } from '../lists/read-whole.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
-import {
-  type Cause,
-  type Difference,
-  type DifferenceCounts,
-  isDoubtful,
-  type Shortfall,
-} from '../ports/audits.ts'
+import { type Cause, type Difference, isDoubtful, type Shortfall } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
 import { batches } from './prove-gone.ts'
@@ -29,27 +23,27 @@ export type VerifyContext = Omit<ReadingContext<Stream>, 'now'> & {
   readonly sample: number | null
   readonly onDifference: (difference: Difference, cause: Cause | null) => void
 }
-export type VerifyFindings = {
-  readonly compared: number
-  readonly differences: number
+const newFindings = () => ({
+  compared: 0,
+  differences: 0,
   /** By cause, as far as one can be told. */
-  readonly byCause: DifferenceCounts
+  byCause: {} as Partial<Record<Cause, number>>,
   /** Of a list: records that are new or changed since the last poll, which the next one brings. They are no differences. */
-  readonly changedSincePoll: number
-  readonly repaired: number
+  changedSincePoll: 0,
+  repaired: 0,
   /** The look at the record told nothing. */
-  readonly unclear: number
+  unclear: 0,
   /** False when rows that may differ could not be looked for. */
-  readonly isWhole: boolean
-}
+  isWhole: true,
+})
+type Findings = ReturnType<typeof newFindings>
+export type VerifyOutcome = RunOutcome & { readonly findings: Readonly<Findings> }
 
-export type Inspection = {
+type Inspection = {
   readonly context: VerifyContext
   readonly run: Run<'verify'>
   readonly source: Source
-  readonly findings: { -readonly [Name in keyof VerifyFindings]: VerifyFindings[Name] } & {
-    readonly byCause: Partial<Record<Cause, number>>
-  }
+  readonly findings: Findings
   readonly read: (records: RecordList) => Records
   readonly shown: ShownKeys
 }
@@ -93,7 +87,6 @@ function told({ context, findings }: Inspection, why: string | null): RunReading
   // Never complete: a verification must not count as a reconcile.
   return {
     isComplete: false,
-    yielded: false,
     note: [`${what}: ${found}${mended}`, changed, why].filter(Boolean).join('; '),
   }
 }
@@ -165,17 +158,12 @@ async function nameAbsent(inspection: Inspection): Promise<void> {
   if (context.repair) findings.repaired += await run.absent.markGone()
 }
 
-export type VerifyOutcome = RunOutcome & { readonly findings: VerifyFindings }
-
 const keysAtOnce = 200
 /** A record that changes at every look is not wrong, only busy. */
 const mostLooks = 4
 
 export async function verifyStream(context: VerifyContext): Promise<VerifyOutcome> {
-  const findings = {
-    ...{ compared: 0, differences: 0, byCause: {}, changedSincePoll: 0 },
-    ...{ repaired: 0, unclear: 0, isWhole: true },
-  }
+  const findings = newFindings()
   const outcome = await performRun({ ...context, kind: 'verify' }, (run, counted) => {
     const stream = versionedBy(context.stream, run.state.versionField)
     const read: Inspection['read'] =

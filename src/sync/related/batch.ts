@@ -180,24 +180,19 @@ async function readOne(
 ): Promise<Answered | SetAside | NotThere> {
   const looked = (await source.lookup?.(due.assignmentId, signal)) ?? 'unclear'
   if (looked === 'gone') return { due, isNotThere: true }
-  const answer = typeof looked === 'object' ? looked.found : null
+  if (looked === 'unclear')
+    return { due, problem: 'the upstream does not answer for it, or answers with another assignment' }
+  const { found: answer, bytes = 0, leftOut = null } = looked
   // A lagging replica, or a cache: it shows what was there before the change because of which this is read (P11).
-  const shown = answer && versionField ? readVersion(assignmentIn(answer), versionField) : null
+  const shown = versionField ? readVersion(assignmentIn(answer), versionField) : null
   if (shown !== null && due.version !== null && shown < BigInt(due.version))
     return {
       due,
       problem: `the answer shows version ${shown} of the assignment, and version ${due.version} is known`,
     }
-  const bytes = (typeof looked === 'object' && looked.bytes) || 0
-  const hasGroups = answer !== null && streams.some((stream) => groupRecords(answer, stream, '0') !== null)
-  const leftOut = (typeof looked === 'object' && looked.leftOut) || null
-  return hasGroups ? { due, answer, bytes, leftOut } : { due, problem: problemOf(answer !== null) }
-}
-
-function problemOf(hasAnswer: boolean): string {
-  return hasAnswer
-    ? 'the answer has none of the groups that were asked for'
-    : 'the upstream does not answer for it, or answers with another assignment'
+  if (streams.every((stream) => groupRecords(answer, stream, '0') === null))
+    return { due, problem: 'the answer has none of the groups that were asked for' }
+  return { due, answer, bytes, leftOut }
 }
 
 type Keys = {
@@ -217,31 +212,23 @@ async function keyFieldsOf(
   for (const stream of streams) {
     const stored = await keyFields.of(stream.name)
     const [wanted = null] = stream.isKeyChosen ? stream.keyFields : []
-    const known = isOtherKey(stored, wanted) ? null : stored
-    const key = known ?? choiceOf(stream, wanted, answers)
-    if (key === null) continue
-    if (typeof key === 'object') {
-      unknown.set(stream.name, key)
-      continue
+    let key = isOtherKey(stored, wanted) ? null : stored
+    if (key === null) {
+      const records = answers.flatMap(
+        ({ due, answer }) => groupRecords(answer, stream, due.assignmentId) ?? [],
+      )
+      if (records.length === 0) continue
+      try {
+        key = chooseKey(stream, wanted, records)
+      } catch (error) {
+        unknown.set(stream.name, { error })
+        continue
+      }
+      await keyFields.keep(stream.name, key)
     }
-    if (known === null) await keyFields.keep(stream.name, key)
     keys.set(stream.name, key)
   }
   return { keys, unknown }
-}
-
-/** Null while there are no records. */
-function choiceOf(
-  stream: RelatedStream,
-  wanted: string | null,
-  answers: readonly Answered[],
-): string | Failure | null {
-  const all = answers.flatMap(({ due, answer }) => groupRecords(answer, stream, due.assignmentId) ?? [])
-  try {
-    return all.length > 0 ? chooseKey(stream, wanted, all) : null
-  } catch (error) {
-    return { error }
-  }
 }
 
 type Group = Records & {

@@ -57,7 +57,7 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
     if (picked.length === 0) {
       // Assignments that still wait are left to the next run.
       const { isDone } = await run.backlog.noteEnd(false)
-      return { note: note(), isComplete: isDone, yielded: false }
+      return { note: note(), isComplete: isDone }
     }
     for (let start = 0; start < picked.length; ) {
       signal.throwIfAborted()

@@ -53,14 +53,12 @@ export const anchorRow = row<'anchor', SeenAnchor>({
       ({ reading }, anchor) => askFromAnchor({ ...reading, lacked: reading.state.asked }, anchor),
     ),
     otherwise('nothing is proven', 'done', ({ reading, found }) => ({
-      reading: {
-        ...reading,
-        state: {
-          name: 'done',
-          isComplete: false,
-          isInconclusive: true,
-          note: whyInconclusive(reading.state.asked, found),
-        },
+      ...reading,
+      state: {
+        name: 'done',
+        isComplete: false,
+        isInconclusive: true,
+        note: whyInconclusive(reading.state.asked, found),
       },
     })),
   ],

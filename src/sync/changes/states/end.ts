@@ -13,8 +13,8 @@ import {
   isNothingKnown,
   isWritten,
   lookAtAnchor,
-  lowest,
   nextPage,
+  nextPageWithAnchor,
   ofOneVersion,
   pageOf,
   prove,
@@ -73,7 +73,7 @@ export const endRow = row<'end', SeenEnd>({
       'done',
       ({ reading, page, isClosed }) =>
         isClosed && !page.isNew && (confirmsEnd(reading) || !page.isPerhapsCut),
-      ({ reading, page }) => ({ ...finish(reading), effects: { isLeftOut: isWritten(reading, page) } }),
+      ({ reading, page }) => ({ reading: finish(reading), effects: { isLeftOut: isWritten(reading, page) } }),
     ),
     // Not if the page is as long as any answer: then it may be cut, and that before it was sorted.
     rule(
@@ -96,11 +96,11 @@ export const endRow = row<'end', SeenEnd>({
         const behind = whatIsOfNewest(seen)
         return behind !== false && behind.pageSize < seen.reading.options.largePageSize
       },
-      ({ reading }) => ({ reading: nextPage(reading, reading.cursor, reading.options.largePageSize) }),
+      ({ reading }) => nextPage(reading, { pageSize: reading.options.largePageSize }),
     ),
-    rule('perhaps more of the newest version', 'one-version', whatIsOfNewest, ({ reading }, behind) => ({
-      reading: ofOneVersion(reading, { ...behind, since: reading.cursor }),
-    })),
+    rule('perhaps more of the newest version', 'one-version', whatIsOfNewest, ({ reading }, behind) =>
+      ofOneVersion(reading, { ...behind, since: reading.cursor }),
+    ),
     rule(
       'nothing from either end',
       'done',
@@ -112,30 +112,26 @@ export const endRow = row<'end', SeenEnd>({
       'more than it shows, and sorting is unknown',
       'proof',
       ({ reading, page }) => page.isNew && reading.sorting === 'unknown',
-      ({ reading, page }) => ({ reading: prove({ ...reading, goal: page.last }, reading.cursor, []) }),
+      ({ reading, page }) => prove({ ...reading, goal: page.last }, reading.cursor, []),
     ),
     rule(
       'more than it shows',
       'next-page',
       ({ page }) => page.isNew,
-      ({ reading, behind, page }) => ({
-        reading: nextPage(
-          { ...reading, goal: leftGoal(reading, behind) ?? page.last },
-          lowest(reading.cursor, reading.anchor),
-        ),
-      }),
+      ({ reading, behind, page }) =>
+        nextPageWithAnchor({ ...reading, goal: leftGoal(reading, behind) ?? page.last }),
     ),
     rule(
       'nothing shown where a poll begins',
       'next-page',
       ({ behind }) => behind === null,
-      ({ reading }) => ({ reading: nextPage(reading, lowest(reading.cursor, reading.anchor)) }),
+      ({ reading }) => nextPageWithAnchor(reading),
     ),
     rule(
       'nothing shown, perhaps further down',
       'end',
       ({ pageNumber }) => pageNumber < mostHiddenPages,
-      ({ reading, behind, pageNumber }) => ({ reading: askEnd(reading, behind, pageNumber + 1) }),
+      ({ reading, behind, pageNumber }) => askEnd(reading, behind, pageNumber + 1),
     ),
     otherwise('the newest are never shown', 'done', ({ reading }) => giveUp(reading, newestHidden(reading))),
   ],

@@ -5,7 +5,7 @@ import { beginListing, type SeenPage } from '../../lists/listing.ts'
 import type { SortOrder } from '../../ports/source.ts'
 import { isAscending, outOfOrder } from '../../versions.ts'
 import type { Move } from '../rules.ts'
-import type { Anchor, Ask, Event, ObservedPage, Reading } from '../state.ts'
+import type { Anchor, Ask, Event, ObservedPage, Reading, State } from '../state.ts'
 
 export function pageOf(event: Event): SeenPage {
   if (event.kind !== 'answer') throw new Error(`A ${event.kind} came that nobody asked for`)
@@ -51,21 +51,30 @@ export function lookAtAnchor({ reading }: { readonly reading: Reading }, asked: 
   }
 }
 
-export function askFromAnchor(before: Reading, anchor: Anchor): Move<'next-page'> {
-  const reading = { ...before, anchor, anchorsTried: before.anchorsTried + 1 }
-  return { reading: nextPage(reading, lowest(reading.cursor, anchor)) }
-}
+export const askFromAnchor = (reading: Reading, anchor: Anchor): Reading<'next-page'> =>
+  nextPage(
+    { ...reading, anchor, anchorsTried: reading.anchorsTried + 1 },
+    { since: lowest(reading.cursor, anchor) },
+  )
 
+/** Goes on at the cursor, unless `asked` says otherwise. */
 export const nextPage = (
   reading: Reading,
-  since = reading.cursor,
-  pageSize = reading.options.pageSize,
-): Reading<'next-page'> => ({ ...reading, state: { name: 'next-page', since, pageSize, below: null } })
-
-export const inRange = (reading: Reading, since: bigint, below: bigint | null): Reading<'next-page'> => ({
+  asked: Partial<Omit<State<'next-page'>, 'name'>> = {},
+): Reading<'next-page'> => ({
   ...reading,
-  state: { name: 'next-page', since, pageSize: reading.options.pageSize, below },
+  state: {
+    name: 'next-page',
+    since: reading.cursor,
+    pageSize: reading.options.pageSize,
+    below: null,
+    ...asked,
+  },
 })
+
+/** Goes on at the cursor, or below it if the anchor is there. */
+export const nextPageWithAnchor = (reading: Reading): Reading<'next-page'> =>
+  nextPage(reading, { since: lowest(reading.cursor, reading.anchor) })
 
 /**
  * From where to ask for the newest records: just below a version that was read, so that the answer has to show that record too. A
@@ -86,7 +95,7 @@ export const askEnd = (reading: Reading, behind: ObservedPage | null, page = 1):
 
 /** The upstream refuses `Sorts`: nothing holds any more that was concluded from the order of its answers. */
 export const sortsRefused = (reading: Reading, why: string): Move<'next-page'> => ({
-  reading: nextPage({ ...reading, sorting: 'refused', unread: null }, lowest(reading.cursor, reading.anchor)),
+  reading: nextPageWithAnchor({ ...reading, sorting: 'refused', unread: null }),
   effects: { detected: [detected('sorting', 'refused', why)] },
 })
 
@@ -117,45 +126,43 @@ export function retract(reading: Reading, held: string): Move<'passes'> {
 }
 
 export function takeBack(reading: Reading, evidence: string): Move<'passes'> {
-  const { from, restsFrom = from } = reading.options
+  const before = beforeOrder(reading)
   return {
-    reading: inPasses(
-      { ...reading, position: restsFrom, cursor: restsFrom, sorting: 'ignored', unread: null },
-      restsFrom,
-    ),
+    reading: inPasses({ ...before, sorting: 'ignored' }, before.cursor),
     effects: { retreat: evidence, detected: [detected('sorting', 'ignored', evidence)] },
   }
 }
 
 /** Only small answers are whole, so nothing holds that was concluded from the order of larger ones. */
-export function takeCutBack(before: Reading, evidence: string): Move<'next-page'> {
-  const { from, restsFrom = from } = before.options
-  const reading = { ...before, position: restsFrom, cursor: restsFrom, cutsBeforeSort: true, unread: null }
-  return {
-    reading: inRange(reading, restsFrom, null),
-    effects: { retreat: evidence, detected: [detected('sorted_before_cut', 'no', evidence)] },
-  }
+export const takeCutBack = (reading: Reading, evidence: string): Move<'next-page'> => ({
+  reading: nextPage({ ...beforeOrder(reading), cutsBeforeSort: true }),
+  effects: { retreat: evidence, detected: [detected('sorted_before_cut', 'no', evidence)] },
+})
+
+/** Back to where everything was read without relying on the order. */
+function beforeOrder(reading: Reading): Reading {
+  const { from, restsFrom = from } = reading.options
+  return { ...reading, position: restsFrom, cursor: restsFrom, unread: null }
 }
 
-export function giveUp(reading: Reading, note: string): Move<'done'> {
-  return { reading: { ...reading, state: { name: 'done', isComplete: false, note, isInconclusive: false } } }
-}
+export const giveUp = (reading: Reading, note: string): Reading<'done'> => ({
+  ...reading,
+  state: { name: 'done', isComplete: false, note, isInconclusive: false },
+})
 
 export const neverShown = ({ cursor, highestServed }: Reading): string =>
   `pages above version ${cursor} were empty or short, although the upstream showed version ${highestServed}: perhaps the integration user may not see what is between. What is behind it is read, and the position waits`
 
-export function finish(reading: Reading, note: string | null = null): Move<'done'> {
-  const { lacked } = reading
-  const isRead = reading.position === reading.cursor
+export function finish(reading: Reading): Reading<'done'> {
+  const { position, cursor, lacked } = reading
+  if (position !== cursor) return giveUp(reading, whatWaits(reading))
   // The answers lacked a record that is there, so they show an older state, and nobody knows how old.
-  const isComplete = isRead && lacked === null
-  const told = isRead
-    ? lacked === null
-      ? note
-      : `record ${lacked.key} is there and was not served: what came is stored, and the stream does not count as current`
-    : whatWaits(reading)
-  return { reading: { ...reading, state: { name: 'done', isComplete, note: told, isInconclusive: false } } }
+  if (lacked !== null) return giveUp(reading, oldState(lacked))
+  return { ...reading, state: { name: 'done', isComplete: true, note: null, isInconclusive: false } }
 }
+
+const oldState = ({ key }: Anchor): string =>
+  `record ${key} is there and was not served: what came is stored, and the stream does not count as current`
 
 const whatWaits = ({ position }: Reading): string =>
   `pages above version ${position} showed nothing, or not all rows of one version: what came behind them is stored, and the position waits`

@@ -20,7 +20,6 @@ import {
   finish,
   giveUp,
   inPasses,
-  inRange,
   isNothingKnown,
   isWritten,
   lookAtAnchor,
@@ -49,7 +48,7 @@ const inRanges: readonly Rule<SeenNextPage>[] = [
     'too much to be whole',
     'next-page',
     ({ reading, page }) => reading.cutsBeforeSort && !isSmall(reading, page) && (narrower(page) ?? false),
-    ({ reading, page }, below) => ({ reading: inRange(reading, page.since, below) }),
+    ({ reading, page }, below) => nextPage(reading, { since: page.since, below }),
   ),
   rule(
     'one version is too much to be whole',
@@ -82,7 +81,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
       ({ reading }) => reading.cutsBeforeSort && reading.state.below !== null,
       ({ reading, page }) => {
         const { upTo, below } = nextRange(reading, page)
-        return { reading: inRange(advance(reading, upTo), upTo, below) }
+        return nextPage(advance(reading, upTo), { below })
       },
     ),
     rule(
@@ -90,13 +89,13 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
       'done',
       ({ reading }) => reading.cutsBeforeSort,
       ({ reading, page }) => ({
-        ...finish(advance(reading, page.last)),
+        reading: finish(advance(reading, page.last)),
         effects: { isLeftOut: !page.isNew },
       }),
     ),
-    rule('nothing of it is shown', 'passes', sharesHidden, ({ reading }) => ({
-      reading: inPasses(reading, reading.cursor),
-    })),
+    rule('nothing of it is shown', 'passes', sharesHidden, ({ reading }) =>
+      inPasses(reading, reading.cursor),
+    ),
     rule('nothing of it is shown, and it goes on', 'next-page', whatIsHidden, goOnBlindly),
     rule('nothing of it is shown, too often', 'done', isHidden, ({ reading }) =>
       giveUp(reading, neverShown(reading)),
@@ -105,7 +104,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
       'nothing new, although the newest is not read',
       'passes',
       ({ reading, page }) => reading.goal !== null && !confirmsEnd(reading) && !page.isNew,
-      ({ reading }) => ({ reading: inPasses(reading, reading.cursor) }),
+      ({ reading }) => inPasses(reading, reading.cursor),
     ),
     // The poll began at the other end and was shown nothing there, although the known record came from this end: ask there again.
     rule(
@@ -118,7 +117,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
       'nothing, and nothing is known',
       'end',
       ({ reading, page }) => page.received === 0 && isNothingKnown(reading) && maySort(reading),
-      ({ reading, page }) => ({ reading: askEnd(reading, page) }),
+      ({ reading, page }) => askEnd(reading, page),
     ),
     rule(
       'an empty answer',
@@ -128,7 +127,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
     ),
     // Where `since` is inclusive, every quiet poll shows one old row, and one question has to be enough for that.
     rule('one old row at the end', 'done', isOneOldRow, ({ reading, page }) => ({
-      ...finish(reading),
+      reading: finish(reading),
       effects: { isLeftOut: isWritten(reading, page) },
     })),
     // Old rows may fill the whole page. They prove that `since` is inclusive, so asking from the next version on loses nothing.
@@ -136,9 +135,8 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
       'old rows only',
       'next-page',
       ({ reading, page }) => !page.isNew && page.hasOld && page.since <= reading.cursor,
-      ({ reading, page: { since } }) => ({
-        reading: nextPage(reading, since < reading.cursor ? reading.cursor : reading.cursor + 1n),
-      }),
+      ({ reading, page: { since } }) =>
+        nextPage(reading, { since: since < reading.cursor ? reading.cursor : reading.cursor + 1n }),
     ),
     // Perhaps it is cut, or its records cannot be rows: what is behind it?
     rule('nothing new, and no end', 'passes', ({ page }) => !page.isNew, goOnInPasses),
@@ -157,7 +155,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
       'versions grow by a digit',
       'longer-versions',
       ({ reading, page }) => isPerhapsText(reading, reading.cursor, page),
-      ({ reading, page }) => ({ reading: { ...reading, state: { name: 'longer-versions', page } } }),
+      ({ reading, page }) => ({ ...reading, state: { name: 'longer-versions', page } }),
     ),
     pastTheRange,
     beyondTheGoal,
@@ -166,7 +164,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
       'a short page',
       'end',
       ({ reading, page }) => !page.isPerhapsCut && (reading.goal === null || page.last >= reading.goal),
-      (seen) => ({ reading: askEnd(belowLast(seen), seen.page) }),
+      (seen) => askEnd(belowLast(seen), seen.page),
     ),
     rangesWereBegun,
     muchIsAbove,
@@ -175,7 +173,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
       'a full page, to be looked at from inside',
       'recheck-page',
       ({ reading, page }) => isRechecked(reading, page),
-      ({ reading, page }) => ({ reading: recheck(reading, page) }),
+      ({ reading, page }) => recheck(reading, page),
     ),
     ...goOn,
   ],
@@ -286,15 +284,14 @@ const mostBlindSteps = 20
  * When no two rows share a version, a full page reaches at least as many versions above `since` as it holds records. So the cursor goes
  * on that far. But perhaps the page is empty because a cap has shrunk: so what follows is read, and the position waits (P6).
  */
-function goOnBlindly({ reading, page }: SeenNextPage, to: bigint): Move<'next-page'> {
-  const from = { ...reading, cursor: to, blindSteps: reading.blindSteps + 1 }
-  return { reading: nextPage(from, to, page.pageSize) }
+function goOnBlindly({ reading, page: { pageSize } }: SeenNextPage, to: bigint): Reading<'next-page'> {
+  return nextPage({ ...reading, cursor: to, blindSteps: reading.blindSteps + 1 }, { pageSize })
 }
 
 /** The page becomes the first one of the scan. If it may be cut, the scan begins anew: a larger page may hold everything. */
 function goOnInPasses({ reading, page }: SeenNextPage): Move<'passes'> {
   const { since, pageSize } = page
-  if (page.isPerhapsCut && !page.isTooLong) return { reading: inPasses(reading, since) }
+  if (page.isPerhapsCut && !page.isTooLong) return inPasses(reading, since)
   const begun = continueListing({ askedSize: pageSize, maxPasses: reading.options.maxPasses }, page)
   return {
     reading: { ...reading, state: { name: 'passes', since, listing: begun.listing, question: begun.step } },

@@ -97,20 +97,20 @@ export const passesRow = row<'passes', SeenListing>({
       'done',
       ({ reading: { highestServed }, upTo }) =>
         upTo !== false && highestServed !== null && upTo < highestServed,
-      ({ reading, effects }) => ({ ...giveUp(reading, neverShown(reading)), effects }),
+      ({ reading, effects }) => ({ reading: giveUp(reading, neverShown(reading)), effects }),
     ),
     rule(
       'all seen',
       'done',
       ({ upTo }) => upTo,
-      ({ reading, effects }, upTo) => ({ ...finish(advance(reading, upTo)), effects }),
+      ({ reading, effects }, upTo) => ({ reading: finish(advance(reading, upTo)), effects }),
     ),
     rule('only one page ever comes, sorted', 'next-page', belowOnlyPage, ({ reading, effects }, below) => ({
       reading: nextPage(advance(reading, below)),
       effects,
     })),
     otherwise('given up', 'done', ({ reading, listing, step, effects }) => ({
-      ...giveUp(reading, whyUncertain(listing, step)),
+      reading: giveUp(reading, whyUncertain(listing, step)),
       effects,
     })),
   ],

@@ -1,9 +1,9 @@
 // Does the upstream sort, and numbers as numbers?
 
-import { detected } from '../../capabilities.ts'
+import { detected, type Verdict } from '../../capabilities.ts'
 import type { SeenPage } from '../../lists/listing.ts'
 import { digitsOf, highest, outOfOrder } from '../../versions.ts'
-import { judge, proofQuestions, type SortingVerdict } from '../proof-of-sorting.ts'
+import { judge, proofQuestions } from '../proof-of-sorting.ts'
 import { type Far, isFar } from '../ranges.ts'
 import { otherwise, row, rule } from '../rules.ts'
 import { type Ask, type ObservedPage, type Reading, type State, versionsOf } from '../state.ts'
@@ -24,7 +24,7 @@ type SeenProof = {
   readonly answers: readonly SeenPage[]
   /** Nothing came: the user may not be allowed to see the record at this end, so the next one is asked for. */
   readonly isHidden: boolean
-  readonly verdict: SortingVerdict | null
+  readonly verdict: Verdict | null
 }
 
 type SeenLonger = {
@@ -57,15 +57,13 @@ export const proofRow = row<'proof', SeenProof>({
       'hidden, perhaps the next is shown',
       'proof',
       ({ isHidden }) => isHidden,
-      ({ reading }) => ({
-        reading: { ...reading, state: { ...reading.state, page: reading.state.page + 1 } },
-      }),
+      ({ reading }) => ({ ...reading, state: { ...reading.state, page: reading.state.page + 1 } }),
     ),
     rule(
       'another question',
       'proof',
       ({ verdict }) => verdict === null,
-      ({ reading, answers }) => ({ reading: prove(reading, reading.state.since, answers) }),
+      ({ reading, answers }) => prove(reading, reading.state.since, answers),
     ),
     rule('sorting proven, and much is above', 'ranges', isMuchProven, ({ reading, verdict }, far) => ({
       reading: {
@@ -83,7 +81,7 @@ export const proofRow = row<'proof', SeenProof>({
     rule(
       'sorting proven',
       'next-page',
-      ({ verdict }) => verdict?.sorting === 'proven' && verdict,
+      ({ verdict }) => verdict?.value === 'proven' && verdict,
       ({ reading }, { evidence }) => ({
         reading: nextPage({ ...reading, sorting: 'proven' }),
         effects: { detected: [detected('sorting', 'proven', evidence), ...firstTop(reading)] },
@@ -93,15 +91,13 @@ export const proofRow = row<'proof', SeenProof>({
       'sorted no more, and earlier runs relied on it',
       'passes',
       ({ reading: { options }, verdict }) =>
-        verdict?.sorting === 'ignored' && (options.restsFrom ?? options.from) < options.from && verdict,
+        verdict?.value === 'ignored' && (options.restsFrom ?? options.from) < options.from && verdict,
       ({ reading }, { evidence }) => takeBack(reading, evidence),
     ),
     otherwise('sorting not proven', 'next-page', ({ reading, verdict }) => ({
       reading: nextPage({ ...reading, sorting: 'ignored' }),
       effects:
-        verdict?.sorting === 'ignored'
-          ? { detected: [detected('sorting', 'ignored', verdict.evidence)] }
-          : {},
+        verdict?.value === 'ignored' ? { detected: [detected('sorting', 'ignored', verdict.evidence)] } : {},
     })),
   ],
 })
@@ -166,7 +162,7 @@ function isMuchProven({ reading, answers, verdict }: SeenProof): Far | false {
   const top = first ? highest(versionsOf(first), null) : null
   const upTo = options.until ?? (top === null ? null : top - 1n)
   const mayBegin = (options.load?.readers ?? 1) > 1 && reading.unread === null && isCertain(reading)
-  if (verdict?.sorting !== 'proven' || !mayBegin || upTo === null || !page) return false
+  if (verdict?.value !== 'proven' || !mayBegin || upTo === null || !page) return false
   return isFar(versionsOf(page), upTo, leastRows(reading)) ?? false
 }
 

@@ -81,13 +81,11 @@ export const recheckPageRow = row<'recheck-page', SeenRecheck>({
       'recheck-page',
       ({ state, lacked }) => state.question !== 'from the middle again' && lacked.length > 0,
       ({ reading, state, lacked }) => ({
-        reading: {
-          ...reading,
-          state: {
-            ...state,
-            lacked,
-            question: state.question === 'from the middle' ? 'the page again' : 'from the middle again',
-          },
+        ...reading,
+        state: {
+          ...state,
+          lacked,
+          question: state.question === 'from the middle' ? 'the page again' : 'from the middle again',
         },
       }),
     ),
@@ -95,11 +93,9 @@ export const recheckPageRow = row<'recheck-page', SeenRecheck>({
       'they came late',
       'next-page',
       ({ state }) => state.question !== 'from the middle',
-      ({ reading, page }) => ({ reading: nextPage(reading, page.since, page.pageSize) }),
+      ({ reading, page }) => nextPage(reading, { since: page.since, pageSize: page.pageSize }),
     ),
-    otherwise('nothing that the page lacked', 'next-page', (seen) => ({
-      reading: nextPage(belowLast(seen)),
-    })),
+    otherwise('nothing that the page lacked', 'next-page', (seen) => nextPage(belowLast(seen))),
   ],
 })
 

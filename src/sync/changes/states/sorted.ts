@@ -3,7 +3,7 @@
 import { type Detected, detected } from '../../capabilities.ts'
 import type { Unread } from '../../ports/store.ts'
 import { densityOf, type Far, isFar, readThrough, unreadAbove } from '../ranges.ts'
-import { type Move, otherwise, type Rule, row, rule } from '../rules.ts'
+import { otherwise, type Rule, row, rule } from '../rules.ts'
 import { advance, type ObservedPage, type RangesEnd, type Reading, type State } from '../state.ts'
 import {
   confirmsEnd,
@@ -48,7 +48,7 @@ export const muchIsAbove = rule<SeenSorted, 'ranges', Far>(
   'ranges',
   (seen) => mayReadRanges(seen) && isMuchAbove(seen),
   (seen, far) => ({
-    ...readRanges(seen, rangesTo(belowLast(seen).cursor, far)),
+    reading: readRanges(seen, rangesTo(belowLast(seen).cursor, far)),
     effects: { detected: topAtBeginning(seen.reading) },
   }),
 )
@@ -58,17 +58,18 @@ export const goOn: readonly Rule<SeenSorted>[] = [
     'several versions',
     'next-page',
     ({ page }) => !page.isOneVersion,
-    (seen) => ({ reading: nextPage(belowLast(seen)) }),
+    (seen) => nextPage(belowLast(seen)),
   ),
   rule(
     'one version, a larger page may hold it',
     'next-page',
     ({ reading, page }) => page.pageSize < reading.options.largePageSize,
-    (seen) => ({ reading: nextPage(belowLast(seen), seen.page.since, seen.reading.options.largePageSize) }),
+    (seen) =>
+      nextPage(belowLast(seen), { since: seen.page.since, pageSize: seen.reading.options.largePageSize }),
   ),
-  otherwise('one version fills the largest page', 'one-version', (seen) => ({
-    reading: ofOneVersion(belowLast(seen), seen.page),
-  })),
+  otherwise('one version fills the largest page', 'one-version', (seen) =>
+    ofOneVersion(belowLast(seen), seen.page),
+  ),
 ]
 
 export const rangesRow = row<'ranges', SeenRanges>({
@@ -104,12 +105,12 @@ export const rangesRow = row<'ranges', SeenRanges>({
       'all read',
       'next-page',
       ({ unread }) => unread.ranges.length === 0,
-      ({ reading, tied }) => ({ reading: behindRanges({ ...reading, unread: null }, tied) }),
+      ({ reading, tied }) => behindRanges({ ...reading, unread: null }, tied),
     ),
     // The lowest range that is left is read from below, page after page. The others are taken up again behind it.
-    otherwise('one could not be read to its end', 'next-page', ({ reading, unread }) => ({
-      reading: nextPage({ ...reading, rangesAfter: unread.ranges[0]?.upTo ?? unread.upTo }),
-    })),
+    otherwise('one could not be read to its end', 'next-page', ({ reading, unread }) =>
+      nextPage({ ...reading, rangesAfter: unread.ranges[0]?.upTo ?? unread.upTo }),
+    ),
   ],
 })
 
@@ -117,10 +118,8 @@ export const rangesRow = row<'ranges', SeenRanges>({
  * Ranges end just below what was the newest record when they began, so probably that one alone is left. Where rows share versions, the
  * one before is asked for as well: when it is shown from the other end too, nothing is left between them.
  */
-function behindRanges(before: Reading, tied: bigint = before.cursor + 1n): Reading<'next-page'> {
-  const reading = nextPage(before, tied - 1n)
-  return { ...reading, state: { ...reading.state, isPerhapsLast: reading.options.until === null } }
-}
+const behindRanges = (reading: Reading, tied: bigint = reading.cursor + 1n): Reading<'next-page'> =>
+  nextPage(reading, { since: tied - 1n, isPerhapsLast: reading.options.until === null })
 
 // Ranges rest on the order alone, so nothing else may be in doubt.
 const mayReadRanges = ({ reading, page }: SeenSorted): boolean =>
@@ -169,11 +168,9 @@ export const rangesTo = (above: bigint, { upTo, density }: Far): Omit<State<'ran
   density,
 })
 
-const readRanges = (
-  seen: SeenSorted,
-  { unread, density }: Omit<State<'ranges'>, 'name'>,
-): Move<'ranges'> => ({
-  reading: { ...belowLast(seen), state: { name: 'ranges', unread, density } },
+const readRanges = (seen: SeenSorted, ranges: Omit<State<'ranges'>, 'name'>): Reading<'ranges'> => ({
+  ...belowLast(seen),
+  state: { name: 'ranges', ...ranges },
 })
 
 /** The last version may go on behind the end of the page: only what is below it is complete (P6). */
