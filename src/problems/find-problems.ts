@@ -9,7 +9,6 @@ import { readSymptoms, type StreamSymptoms } from '../store/book/symptoms.ts'
 import type { Stream } from '../streams/catalog.ts'
 import { besideIn, sourceIn } from '../streams/names.ts'
 import { capitalized, sentence } from '../util/text.ts'
-import { type DescriptionSymptoms, descriptionProblems, recordsDiffer } from './openapi-problems.ts'
 import { type Part, titleOf } from './parts.ts'
 import { targetsOf } from './receivers.ts'
 import {
@@ -30,7 +29,7 @@ import {
   stuck,
 } from './stream-problems.ts'
 import { targetsMissed } from './targets.ts'
-import { beliefsChanged, locallyDamaged, schemaDrift, volatileFields, wentBack } from './upstream-changes.ts'
+import { type DescriptionSymptoms, descriptionProblems, whatChanged } from './upstream-changes.ts'
 
 /** What a worker sees of the parts that its work depends on. */
 export type WorkerView = { readonly parts: readonly Part[] }
@@ -62,14 +61,8 @@ const refusal: ServiceFault = {
 const signInAsksLater = 'UPSTREAM_SIGN_IN_ASKS_LATER'
 const longWait: ServiceFault = { codes: ['UPSTREAM_ASKS_LATER', signInAsksLater], failuresThatCount: 1 }
 
-export function findProblems({
-  symptoms,
-  view,
-  rules,
-  descriptions,
-  notices = [],
-  now,
-}: Given): readonly Problem[] {
+export function findProblems(given: Given): readonly Problem[] {
+  const { symptoms, view, rules, descriptions, notices = [], now } = given
   const byService = Map.groupBy(symptoms, ({ stream }) => rules.serviceOf(stream))
   const letInAt = new Map([...byService].map(([service, some]) => [service, lastSuccessOf(some)]))
   const refused = servicesWith(refusal, symptoms, rules, letInAt)
@@ -94,23 +87,22 @@ export function findProblems({
     ...partsDown(view),
     ...ofServices.map((one) => ({ ...one, hides: hiddenBy(one) })),
     ...notices.flatMap(noticeProblem),
-    ...symptoms.flatMap((one) => [
-      ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
-      ...(rules.targetOf ? targetsMissed(one, rules.targetOf(one.stream), now) : []),
-      ...accessLost(one),
-      ...inconclusive(one),
-      ...stuck(one),
-      ...deletionsBlocked(one),
-      ...deletionsFrozen(one, rules.frozenAfterMs(one.stream)),
-      ...quarantined(one),
-      ...missedRows(one),
-      ...beliefsChanged(one),
-      ...wentBack(one),
-      ...locallyDamaged(one),
-      ...volatileFields(one),
-      ...schemaDrift(one),
-      ...recordsDiffer(one),
-    ]),
+    ...symptoms.flatMap((one) =>
+      [
+        isDown(rules.serviceOf(one.stream)) ? null : [failing(one), stale(one, rules.isStale, now)],
+        rules.targetOf ? targetsMissed(one, rules.targetOf(one.stream), now) : null,
+        accessLost(one),
+        inconclusive(one),
+        stuck(one),
+        deletionsBlocked(one),
+        deletionsFrozen(one, rules.frozenAfterMs(one.stream)),
+        quarantined(one),
+        missedRows(one),
+        whatChanged(one),
+      ]
+        .flat()
+        .filter((problem) => problem !== null),
+    ),
     ...(descriptions ? descriptionProblems(descriptions) : []),
   ]
 }
@@ -303,13 +295,7 @@ const noticed = {
 function noticeProblem({ key, since, what }: Notice): Problem[] {
   const [kind = '', subject = ''] = key.split(':')
   const known = Object.keys(noticed).find((one): one is keyof typeof noticed => one === kind)
-  return known
-    ? [
-        problemOf(known, known === 'private_fields' ? subject : null, subject, {
-          since,
-          what,
-          whatToDo: noticed[known],
-        }),
-      ]
-    : []
+  if (known === undefined) return []
+  const stream = known === 'private_fields' ? subject : null
+  return [problemOf(known, stream, subject, { since, what, whatToDo: noticed[known] })]
 }

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { isStale } from '../../src/config/parsers.ts'
 import { findProblems, type WorkerView } from '../../src/problems/find-problems.ts'
-import { descriptionProblems } from '../../src/problems/openapi-problems.ts'
+import { descriptionProblems } from '../../src/problems/upstream-changes.ts'
 import type { Part } from '../../src/problems/parts.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
 import { careOf } from '../../src/problems/stream-state.ts'
