@@ -184,11 +184,14 @@ async function dropQuarantine(
 }
 
 /** What came of it, as the terminal prints it with `--json` and the API answers it. */
-export const outcomeJson = ({ json, text, isUnderWay = false, isFailed = false }: Outcome) => ({
-  ...json,
-  outcome: isUnderWay ? 'begun' : isFailed ? 'failed' : 'done',
-  told: text,
+export const outcomeJson = (outcome: Outcome) => ({
+  ...outcome.json,
+  outcome: resultOf(outcome),
+  told: outcome.text,
 })
+
+export const resultOf = ({ isUnderWay, isFailed }: Outcome) =>
+  isUnderWay ? 'begun' : isFailed ? 'failed' : 'done'
 
 export const mirrorActions = {
   ...silenceActions,

@@ -20,7 +20,7 @@ import type { Hook } from '../web/monitoring.ts'
 import { noteWhole, wholeSources } from '../whole-sources.ts'
 import { keepDictionary, type Looks, lookAtDictionary, lookRegularly } from './changed-settings.ts'
 import { keepIndexes } from './indexes.ts'
-import { kindsOfFleet, type ScheduledKinds, scheduledKinds } from './kinds.ts'
+import { type KindsOf, scheduledKinds } from './kinds.ts'
 import { keepSources, type Sources } from './sources.ts'
 import { beSubscribed, unsubscribe } from './subscription.ts'
 import { ownVersion } from './watch.ts'
@@ -197,16 +197,15 @@ export const rulesOf =
   }
 
 /** Of each source by its own settings, for as long as it is open. */
-export function kindsServed(fleet: Fleet, configOf: Served['configOf']): ScheduledKinds {
-  const known = new WeakMap<SyncContext, ScheduledKinds>()
-  const kindsIn = (stream: string): ScheduledKinds => {
+export function kindsServed(fleet: Fleet, configOf: Served['configOf']): KindsOf {
+  const known = new WeakMap<SyncContext, ReturnType<KindsOf>>()
+  return (stream) => {
     const own = fleet.of(sourceIn(stream))
     if (own === null) return {}
     const kinds = known.get(own) ?? scheduledKinds(own, configOf(stream))
     known.set(own, kinds)
     return kinds
   }
-  return kindsOfFleet(kindsIn(''), kindsIn)
 }
 
 /** A description is asked for once a day. A service that did not answer is asked again sooner. */

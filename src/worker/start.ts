@@ -30,7 +30,7 @@ import { keepOverrides, type Looks } from './changed-settings.ts'
 import { failureScopeOf } from './failure-scope.ts'
 import type { Pauses } from './health.ts'
 import { isRunDue, schedulesOf, whatFollows } from './kinds.ts'
-import { isTaken, lookAtDue, reconcilesBy } from './look.ts'
+import { isTaken, lookAtDue, reconcilesOf } from './look.ts'
 import { openPauseLook, runUnlessPaused, runUntilClosed } from './pausing.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
@@ -218,21 +218,23 @@ async function startRuns(
 ): Promise<Jobs> {
   const { context } = fleet
   const { pool } = context.database
-  const kinds = kindsServed(fleet, configOf)
+  const kindsOf = kindsServed(fleet, configOf)
+  const settingsOf = (stream: string) => configOf(stream).dynamic.now()
   const streamNamed = (name: string): Stream | undefined =>
     fleet.of(sourceIn(name))?.streams.find((stream) => stream.name === name)
   const isPaused = openPauseLook(() => pausedStreams(pool))
-  const isOurs = ({ stream: name, kind }: QueuedRun): boolean => {
+  /** Null: the request is from before the stream or the kind of run was switched off, or of another worker. */
+  const readerOf = ({ stream: name, kind: asked }: QueuedRun) => {
     const stream = streamNamed(name)
-    return stream !== undefined && ownValue(kinds, kind)?.isOf(stream) === true
+    const kind = ownValue(kindsOf(name), asked)
+    return stream && kind?.isOf(stream) ? { stream, kind } : null
   }
+  const isOurs = (request: QueuedRun): boolean => readerOf(request) !== null
   const doRun: DoRun = async (request, hooks) => {
-    const stream = streamNamed(request.stream)
-    const kind = ownValue(kinds, request.kind)
-    // The request is from before the stream or the kind of run was switched off.
-    const settings = configOf(request.stream).dynamic.now()
-    if (!stream || !kind?.isOf(stream) || (await isTaken(reconcilesBy(settings, pool), request, new Date())))
-      return null
+    const reader = readerOf(request)
+    const owed = reconcilesOf(request.stream, settingsOf, pool)
+    if (reader === null || (await isTaken(owed, request, new Date()))) return null
+    const { stream, kind } = reader
     const line = { stream: request.stream, kind: request.kind, since: new Date() }
     noted.running.add(line)
     const source = sourceIn(stream.name)
@@ -248,19 +250,14 @@ async function startRuns(
   }
   return await startJobs({
     ...{ queue, log, failureScope: failureScopeOf },
-    schedules: () => schedulesOf(kinds, context.streams),
+    schedules: () => schedulesOf(kindsOf, context.streams),
     look: async () => ({
       absent: await sources.absent(),
-      ...(await lookAtDue({
-        pool,
-        settingsOf: (stream) => configOf(stream).dynamic.now(),
-        streams: context.streams,
-        kinds,
-      })),
+      ...(await lookAtDue({ pool, settingsOf, streams: context.streams, kindsOf })),
     }),
-    isDue: (place) => isRunDue(kinds, place),
+    isDue: (place) => isRunDue(kindsOf, place),
     workers: () => noted.living.length,
-    isKnown: (request) => isOurs(request),
+    isKnown: isOurs,
     onReleased: (asked) => noteReleased(pool, asked),
     run: settlingWhatIsAsked({ pool, isOurs, log }, doRun),
     onWork: (agoMs) => parts.worked('queue', agoMs),

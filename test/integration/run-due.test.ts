@@ -23,11 +23,12 @@ function lookIn(context: SyncContext, simulator: Simulator) {
   const config = loadConfig(environmentFor(simulator, null, { LOOKBACK: '10m' }))
   const settings = config.dynamic.now()
   const kinds = scheduledKinds(context, config)
+  const kindsOf = () => kinds
   const look = () =>
-    lookAtDue({ pool: context.database.pool, settingsOf: () => settings, streams: [assignment], kinds })
+    lookAtDue({ pool: context.database.pool, settingsOf: () => settings, streams: [assignment], kindsOf })
   const wanted = async (kind: 'probe' | 'lookback' | 'deletions') =>
     (await look()).wanted.find((one) => one.kind === kind)
-  return { kinds, look, wanted }
+  return { kinds, kindsOf, look, wanted }
 }
 
 describe.skipIf(!hasPostgres)('a probe', () => {
@@ -35,8 +36,8 @@ describe.skipIf(!hasPostgres)('a probe', () => {
   it('comes once a day, also after one whose program was killed (P8)', async () => {
     await using simulator = await startSimulator({ assignments: 30 })
     await using context = await openTestContext(database, simulator)
-    const { kinds, wanted } = lookIn(context, simulator)
-    const isDue = () => isRunDue(kinds, { stream: assignment.name, kind: 'probe' })
+    const { kindsOf, wanted } = lookIn(context, simulator)
+    const isDue = () => isRunDue(kindsOf, { stream: assignment.name, kind: 'probe' })
     expect(await wanted('probe')).toBeUndefined()
     await context.read(assignment, 'incremental', { signal })
     expect(await wanted('probe')).toBeDefined()

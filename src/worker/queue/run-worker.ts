@@ -213,27 +213,20 @@ const lookEveryMs = 1_000
 const shortestRunMs = 2_000
 
 /** Knows how many runs are under way, and, when all places are taken, how many wait. `onSlow`: whether some of them are slow now. */
-function watchPlaces(
-  {
-    name,
-    queue,
-    runsAtOnce,
-    slowAfterMs: slowMs = slowAfterMs,
-  }: Pick<RunWorkerOptions, 'name' | 'queue' | 'runsAtOnce' | 'slowAfterMs'>,
-  onSlow: (isAny: boolean) => void,
-): Places {
+function watchPlaces(options: RunWorkerOptions, onSlow: (isAny: boolean) => void): Places {
+  const { name, queue, runsAtOnce, slowAfterMs: slowMs = slowAfterMs } = options
   /** The host of each run that is under way, and of each that is slow. */
   const active: string[] = []
   const slow: string[] = []
   const waiting = countWaiting(() => queue.countsOf(name))
   const forPlaces: { readonly host: string; readonly begin: (isAdmitted: boolean) => void }[] = []
   const taken = new Set<Promise<unknown>>()
-  const placeOf = (host: string) => placeFor(host, { active, slow, runsAtOnce })
+  const underWay: UnderWay = { active, slow, runsAtOnce }
 
   /** In the order in which they came, but past those that have to wait. */
   function admit(): void {
     for (const next of [...forPlaces]) {
-      const place = placeOf(next.host)
+      const place = placeFor(next.host, underWay)
       if (place === 'later') continue
       forPlaces.splice(forPlaces.indexOf(next), 1)
       if (place === 'now') active.push(next.host)
@@ -276,20 +269,18 @@ function watchPlaces(
       return await done.finally(() => taken.delete(done))
     },
     ended: () => Promise.allSettled(taken),
-    isFull: () => isFull({ active, slow, runsAtOnce }),
+    isFull: () => isFull(underWay),
     shouldYield(startedMs) {
-      if (isFull({ active, slow, runsAtOnce })) waiting.look()
+      if (isFull(underWay)) waiting.look()
       else waiting.clear()
       return Date.now() - startedMs >= shortestRunMs && waiting.takeOne()
     },
   }
 }
 
-type UnderWay = {
-  /** The host of each run that is under way, and of each of these that is slow. */
+type UnderWay = Pick<RunWorkerOptions, 'runsAtOnce'> & {
   readonly active: readonly string[]
   readonly slow: readonly string[]
-  readonly runsAtOnce: number
 }
 
 /** Each slow one has its place taken by another, up to as many again. */
@@ -319,14 +310,11 @@ function countWaiting(ask: () => Promise<{ readonly waiting: number }>) {
       if (performance.now() - lookedMs < lookEveryMs) return
       lookedMs = performance.now()
       // While the queue is away nobody waits in it.
-      void ask().then(
-        (counts) => {
+      void ask()
+        .catch(() => ({ waiting: 0 }))
+        .then((counts) => {
           waiting = counts.waiting
-        },
-        () => {
-          waiting = 0
-        },
-      )
+        })
     },
     clear(): void {
       waiting = 0
@@ -335,11 +323,11 @@ function countWaiting(ask: () => Promise<{ readonly waiting: number }>) {
   }
 }
 
+const soonAgain = { scope: 'stream', notBefore: null, policy: backoff.busy } as const
+
 /** Another run holds the lease, and may release it at any moment: it is tried again soon. */
 const takenBy = (note: string | null): FailureScope => ({
-  scope: 'stream',
-  notBefore: null,
-  policy: backoff.busy,
+  ...soonAgain,
   level: 'info',
   message: `${note ?? 'another program'} is doing it already`,
   error: null,
@@ -347,9 +335,7 @@ const takenBy = (note: string | null): FailureScope => ({
 
 /** That the queue is away is logged with the state of the parts. */
 const notTaken = (error: Error): FailureScope => ({
-  scope: 'stream',
-  notBefore: null,
-  policy: backoff.busy,
+  ...soonAgain,
   level: 'debug',
   message: 'the queue did not take it up again',
   error,
