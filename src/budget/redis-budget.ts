@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto'
 import type { Logger } from '../log.ts'
-import { openRedis, redisTrouble } from '../redis/connection.ts'
+import { openRedis } from '../redis/connection.ts'
 import type { BudgetStore, SharedPause } from '../upstream/http/budget.ts'
 import { type CircuitState, readCircuitState } from '../upstream/http/circuit-state.ts'
 
@@ -72,13 +72,7 @@ export function openRedisBudget(given: {
 }): BudgetStore & { close(): void } {
   const { redisUrl, deployment, log } = given
   // Whoever asks for a place does without it rather than wait for Redis.
-  const { redis, trouble, close } = openRedis({ redisUrl, name: 'tidemark-budget', retries: 0, log })
-  const run = (script: string, keys: readonly string[], ...given: readonly (string | number)[]) =>
-    redis.eval(script, keys.length, ...keys, ...given).catch((error) => {
-      // That an attempt failed says less than why.
-      const cause = trouble() ?? error
-      throw new Error(redisTrouble(cause), { cause })
-    })
+  const { run, close } = openRedis({ redisUrl, name: 'tidemark-budget', retries: 0, log })
   const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
   /** The first word of a bucket is its host. */
   const keyOf = (bucket: string): string => {

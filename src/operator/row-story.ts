@@ -109,12 +109,7 @@ function rowEvents(row: RowStory, last: RowChange | null): readonly KeyEvent[] {
   const by = writtenBy(row)
   const fields = last ? changedFields(last) : []
   const first = event(firstSeenAt, '', 'First came', isFirst ? by : [])
-  const changed = event(
-    syncedAt,
-    '',
-    'Last changed here',
-    fields.length > 0 ? [...by, ': ', ...fields] : by,
-  )
+  const changed = event(syncedAt, '', 'Last changed here', fields.length > 0 ? [...by, ': ', ...fields] : by)
   const why = `${deletedBecause(row)}.`
   const living = isFirst || isDeletedLast ? [first] : [first, changed]
   if (deletedAt === null) return living

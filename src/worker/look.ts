@@ -69,11 +69,7 @@ type Reconciles = {
 }
 
 /** By the schedule of a stream, which others may share. */
-export const reconcilesOf = (
-  stream: string,
-  settingsOf: Looking['settingsOf'],
-  pool: Pool,
-): Reconciles => ({
+export const reconcilesOf = (stream: string, settingsOf: Looking['settingsOf'], pool: Pool): Reconciles => ({
   pool,
   schedule: settingsOf(stream).scheduleReconcile,
   lookbackMs: (name) => lookbackOf(settingsOf(name), { name }),

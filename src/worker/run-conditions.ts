@@ -1,12 +1,14 @@
-// Keeps the worker's own runs off streams that an operator has paused, and ends those of a source that is closed. What an operator asks for
-// by hand is done all the same.
+// What stands between a request and its run. A stream that an operator has paused is left alone, but for what is asked for by hand; a source
+// that is closed ends its runs; and a run that somebody asked for in Postgres (`tidemark.due`) is due until it was done once for all requests
+// that were there when it began, whichever of them it was handed out for (P8).
 
+import type { Pool } from '../context.ts'
+import type { Logger } from '../log.ts'
+import { lastAskedAt, settleDue } from '../store/book/due.ts'
 import type { RunKind } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
-import type { QueuedRun } from './queue/requests.ts'
-import type { DoRun } from './queue/run-worker.ts'
-
-type Hooks = { readonly signal: AbortSignal }
+import { isLong, type QueuedRun } from './queue/requests.ts'
+import type { DoRun, RunHooks } from './queue/run-worker.ts'
 
 const lookEveryMs = 1_000
 const sharedMs = 250
@@ -24,7 +26,7 @@ export function openPauseLook(
 }
 
 /** Does the run unless its stream is paused, and ends it between two pages when the stream is paused meanwhile. */
-export async function runUnlessPaused<RunHooks extends Hooks>(
+export async function runUnlessPaused(
   request: QueuedRun,
   hooks: RunHooks,
   isPaused: (stream: string) => Promise<boolean>,
@@ -52,7 +54,7 @@ export async function runUnlessPaused<RunHooks extends Hooks>(
 }
 
 /** Does the run, and ends it when its source is closed meanwhile: if that is open again, with other settings, another run goes on. */
-export async function runUntilClosed<RunHooks extends Hooks>(
+export async function runUntilClosed(
   hooks: RunHooks,
   closing: AbortSignal | null,
   run: (hooks: RunHooks) => Promise<RunOutcome | null>,
@@ -73,3 +75,33 @@ const leftAlone = (stream: string, kind: RunKind): RunOutcome => ({
   isComplete: false,
   yielded: false,
 })
+
+type Options = {
+  readonly pool: Pool
+  /** A request of what only other workers read is left to them. */
+  readonly isOurs: (request: QueuedRun) => boolean
+  readonly log: Logger
+}
+
+export const settlingWhatIsAsked =
+  ({ pool, isOurs, log }: Options, run: DoRun): DoRun =>
+  async (request, hooks) => {
+    const isHandedOut = request.askedAt !== undefined
+    // A short run that takes the place of one that is asked for is done twice rather than looked up each time.
+    const askedAt = isHandedOut || isLong(request) ? await lastAskedAt(pool, request) : null
+    const asked = askedAt === null ? request : askedFor(request, askedAt)
+    // Done by the run that was under way when it was handed out again.
+    const outcome = isHandedOut && askedAt === null ? null : await run(asked, hooks)
+    const hasEnded = outcome === null || outcome.status === 'done' || outcome.status === 'inconclusive'
+    if (isOurs(request) && hasEnded && !outcome?.yielded)
+      await settleDue(pool, { ...asked, ...(askedAt !== null && { askedAt }) }).catch((error) =>
+        log.debug({ err: error, ...request }, 'it could not be noted that a run is no longer due'),
+      )
+    return outcome
+  }
+
+/** What somebody does by hand stays that, also where the stream is paused. */
+const askedFor = (request: QueuedRun, askedAt: string): QueuedRun =>
+  request.cause === 'operator' && request.askedAt === undefined
+    ? request
+    : { ...request, cause: 'operator', askedAt }
