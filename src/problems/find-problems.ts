@@ -68,7 +68,8 @@ export function findProblems(given: Given): readonly Problem[] {
   const refused = servicesWith(refusal, symptoms, rules, letInAt)
   const toldToWait = servicesWith(longWait, symptoms, rules, letInAt)
   const hasCause = (service: string) => refused.has(service) || toldToWait.has(service)
-  const down = servicesDown(view)
+  const allDown = partsDown(view.parts)
+  const down = allDown.filter(isService)
   const namesDown = new Set(down.map(({ name }) => name))
   const isDown = (service: string) => hasCause(service) || namesDown.has(service)
   const ofServices = [
@@ -78,13 +79,12 @@ export function findProblems(given: Given): readonly Problem[] {
     ...[...refused].map(tokenRefused),
     ...[...toldToWait].filter(([service]) => !refused.has(service)).map(longWaitAsked),
   ]
-  const hiddenBy = ({ key, kind }: Problem) =>
-    (byService.get(key.slice(kind.length + 1)) ?? []).flatMap(({ stream }) => [
-      `failing:${stream}`,
-      `stale:${stream}`,
-    ])
+  const hiddenBy = ({ key, kind }: Problem) => {
+    const streams = byService.get(key.slice(kind.length + 1)) ?? []
+    return streams.flatMap(({ stream }) => [`failing:${stream}`, `stale:${stream}`])
+  }
   return [
-    ...partsDown(view),
+    ...allDown.filter(isNoService).map(partDown),
     ...ofServices.map((one) => ({ ...one, hides: hiddenBy(one) })),
     ...notices.flatMap(noticeProblem),
     ...symptoms.flatMap((one) =>
@@ -107,18 +107,20 @@ export function findProblems(given: Given): readonly Problem[] {
   ]
 }
 
-const partsDown = ({ parts }: WorkerView): readonly Problem[] =>
-  parts.filter(({ kind, isUp, isStarting }) => !isUp && !isStarting && kind !== 'service').map(partDown)
-
 /** All that is known without Postgres. */
-export const problemsOfParts = (view: WorkerView, now: Date): readonly Problem[] => [
-  ...partsDown(view),
-  ...servicesDown(view).map((service) => serviceDown(service, [], now)),
+export const problemsOfParts = ({ parts }: WorkerView, now: Date): readonly Problem[] => [
+  ...partsDown(parts).filter(isNoService).map(partDown),
+  ...partsDown(parts)
+    .filter(isService)
+    .map((service) => serviceDown(service, [], now)),
 ]
 
 /** A service of which nothing is known yet is not called down. */
-const servicesDown = ({ parts }: WorkerView): readonly Part[] =>
-  parts.filter(({ kind, state }) => kind === 'service' && state === 'down')
+export const partsDown = (parts: readonly Part[]): readonly Part[] =>
+  parts.filter((part) => (isService(part) ? part.state === 'down' : !part.isUp && !part.isStarting))
+
+const isService = ({ kind }: Part): boolean => kind === 'service'
+const isNoService = (part: Part): boolean => !isService(part)
 
 const partDown = (part: Part): Problem => {
   const title = titleOf(part)
@@ -237,11 +239,8 @@ export async function readProblems({ pool, view, now, ...configured }: Options):
 }
 
 /** As the settings of each stream are at the moment. */
-export function problemRules({
-  streams,
-  config,
-  settingsOf = () => config.dynamic.now(),
-}: Pick<Options, 'streams' | 'config' | 'settingsOf'>): ProblemRules {
+export function problemRules(options: Pick<Options, 'streams' | 'config' | 'settingsOf'>): ProblemRules {
+  const { streams, config, settingsOf = () => config.dynamic.now() } = options
   const byName = new Map(streams.map((stream) => [stream.name, stream]))
   const targets = targetsOf(config)
   return {

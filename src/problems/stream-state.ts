@@ -81,27 +81,21 @@ export function stateOfStream(
 }
 
 /** Whether it was read before, although all of it may have to be read again: whole, or a part of it before that went back. */
-const wasRead = ({
-  firstReadThroughAt = null,
-  isReadAgain = false,
-}: Pick<StreamStanding, 'firstReadThroughAt' | 'isReadAgain'>): boolean =>
-  firstReadThroughAt !== null || isReadAgain
+const wasRead = (one: Pick<StreamStanding, 'firstReadThroughAt' | 'isReadAgain'>): boolean =>
+  (one.firstReadThroughAt ?? null) !== null || one.isReadAgain === true
 
 /** Whether a run goes on that reads it up to the end for the first time, or for the first time since its position was moved back. */
-export const isReadWhole = ({
-  readThroughAt,
-  running,
-}: Pick<StreamStanding, 'readThroughAt' | 'running'>): boolean =>
-  readThroughAt === null && running.some((kind) => kind === 'incremental' || kind === 'list')
+export const isReadWhole = (one: Pick<StreamStanding, 'readThroughAt' | 'running'>): boolean =>
+  one.readThroughAt === null && one.running.some((kind) => kind === 'incremental' || kind === 'list')
+
+type Waiting = Pick<Unexplained, 'differences'> & { readonly since: string | Date }
 
 /** Why deletions are not known through a later time, although nothing is wrong with the stream. */
-export function unexplainedInWords({
-  since,
-  differences,
-}: Pick<Unexplained, 'differences'> & { readonly since: string | Date }): string {
-  const [many, are] =
-    differences === 1 ? ['One difference', 'is'] : [`${count(differences)} differences`, 'are']
-  const until = differences === 1 ? 'it is' : 'they are'
+export function unexplainedInWords({ since, differences }: Waiting): string {
+  const [many, are, until] =
+    differences === 1
+      ? ['One difference', 'is', 'it is']
+      : [`${count(differences)} differences`, 'are', 'they are']
   return `${many} between the list of the upstream and the rows here ${are} being looked for since ${new Date(since).toISOString()}. Until ${until} explained, deletions are known only through an earlier time.`
 }
 
@@ -194,14 +188,12 @@ function sourcesInWords(all: readonly SourceStanding[]): string {
 }
 
 /** The state as the history of minutes calls it. */
-export const minuteStateOf = ({ tone }: Pick<StreamState, 'tone'>) =>
-  (
-    ({
-      ok: 'up to date',
-      busy: 'loading',
-      todo: 'loading',
-      idle: 'paused',
-      warn: 'behind',
-      bad: 'needs you',
-    }) as const
-  )[tone]
+export const minuteStateOf = ({ tone }: Pick<StreamState, 'tone'>) => minuteStates[tone]
+const minuteStates = {
+  ok: 'up to date',
+  busy: 'loading',
+  todo: 'loading',
+  idle: 'paused',
+  warn: 'behind',
+  bad: 'needs you',
+} as const satisfies Readonly<Record<Tone, string>>

@@ -163,17 +163,15 @@ function seenNames(known: readonly JsonObject[], definitionKey: string): FieldNa
 /** What a refusal says is missing or unknown; null when it says nothing of these fields. */
 function correctedNames(names: FieldNames, said: ProblemDetails | null): FieldNames | null {
   // The fields of a JSON body are named by a path.
-  const complaints = (said?.errors ?? []).map(
-    ([field, message]) => [field.replace(/^\$\./, ''), message] as const,
-  )
-  const missing = complaints
-    .filter(([, message]) => /required|missing/i.test(message))
-    .map(([field]) => field)
+  const complaints = (said?.errors ?? []).map(([path, message]) => {
+    return { field: path.replace(/^\$\./, ''), isMissing: /required|missing/i.test(message) }
+  })
+  const missing = complaints.flatMap(({ field, isMissing }) => (isMissing ? [field] : []))
   const isNews = (field: string, known: string) => field.toLowerCase() !== known.toLowerCase()
   const address = missing.find((field) => aboutAddress.test(field) && isNews(field, names.address))
   const definition = missing.find((field) => aboutDefinition.test(field) && isNews(field, names.definition))
   const { secret } = names
-  const hasNoSecret = secret !== null && complaints.some(([field]) => !isNews(field, secret))
+  const hasNoSecret = secret !== null && complaints.some(({ field }) => !isNews(field, secret))
   if (!address && !definition && !hasNoSecret) return null
   return {
     definition: definition ?? names.definition,
@@ -185,8 +183,8 @@ function correctedNames(names: FieldNames, said: ProblemDetails | null): FieldNa
 // Keeps the worker subscribed to the upstream's webhooks: checked at the start and every hour, by one worker at a time. If it cannot
 // subscribe, a problem says why, and the schedules go on without webhooks.
 type Options = {
-  /** Its name; left out: the source that the environment describes. */
-  readonly source?: string
+  /** Its name; empty: the one that the environment describes. */
+  readonly source: string
   readonly upstream: Upstream
   readonly pool: Pool
   /** PUBLIC_URL. */
@@ -209,61 +207,54 @@ const longestMs = 60_000
 const webhookNotice = (source: string): string => `webhooks:${keyIn(source, 'subscription')}`
 
 /** Where deliveries for a source arrive. */
-const addressesOf = ({
-  source = '',
-  publicUrl,
-  secret,
-}: Pick<Options, 'source' | 'publicUrl' | 'secret'>): Addresses => {
-  const hooksUrl = `${publicUrl}/hooks/${source === '' ? '' : `${source}/`}`
-  return { hooksUrl, hookUrl: `${hooksUrl}${secret}` }
+function addressesOf(given: Pick<Options, 'source' | 'publicUrl' | 'secret'>): Addresses {
+  const hooksUrl = `${given.publicUrl}/hooks/${given.source === '' ? '' : `${given.source}/`}`
+  return { hooksUrl, hookUrl: `${hooksUrl}${given.secret}` }
 }
 
 /** Goes on by itself until the signal. `publicUrl`: of the deployment. */
 export function beSubscribed(
-  {
-    config,
-    publicUrl = config.publicUrl,
-    alone,
-    signal,
-    log,
-  }: Pick<Options, 'alone' | 'signal' | 'log'> & {
+  given: Pick<Options, 'alone' | 'signal' | 'log'> & {
     readonly config: Config
     readonly publicUrl?: string | null
   },
   { assignmentService: upstream, database: { pool } }: Pick<SyncContext, 'assignmentService' | 'database'>,
 ): void {
+  const { config, publicUrl = config.publicUrl, ...how } = given
   const { source, webhookSecret: secret, contract } = config
   const signingSecret = signingSecretOf(config)
-  const given = { source, upstream, pool, contract, signal, log, ...(alone && { alone }) }
   if (publicUrl !== null && secret !== null && signingSecret !== null)
-    void keepSubscribed({ ...given, publicUrl, secret, signingSecret })
+    void keepSubscribed({ ...how, source, upstream, pool, contract, publicUrl, secret, signingSecret })
   else void forgetProblem(pool, webhookNotice(source)).catch(() => {})
 }
 
 /** Ends with the signal. */
 export async function keepSubscribed(options: Options): Promise<void> {
-  const { source = '', pool, signal, log } = options
+  const { source, pool, signal, log } = options
   const [notice, whose] = [webhookNotice(source), source === '' ? {} : { source }]
   let lastSaid = ''
   while (!signal.aborted) {
-    const outcome = await inTurnOf(options).catch((error: unknown) => ({
-      isFine: false,
-      said: `The worker could not subscribe to webhooks${ofIt(source)}: ${sentence(messageOf(error))} It tries again in a minute; until then streams are read on their schedules.`,
-      pauseMs: afterFailureMs,
-    }))
+    const {
+      said,
+      isFine,
+      pauseMs = everyMs,
+    } = await inTurnOf(options).catch(
+      (error: unknown): Outcome => ({
+        isFine: false,
+        said: `The worker could not subscribe to webhooks${ofIt(source)}: ${sentence(messageOf(error))} It tries again in a minute; until then streams are read on their schedules.`,
+        pauseMs: afterFailureMs,
+      }),
+    )
     if (signal.aborted) return
-    const { said, isFine } = outcome
     if (said !== lastSaid) log[isFine ? 'info' : 'warn'](whose, said)
     lastSaid = said
     const noted = isFine ? forgetProblem(pool, notice) : noteProblem(pool, { key: notice, what: said })
     await noted.catch((error) => log.debug({ err: error }, 'could not note how the subscription is'))
-    await wait('pauseMs' in outcome ? outcome.pauseMs : everyMs, undefined, { signal, ref: false }).catch(
-      () => {},
-    )
+    await wait(pauseMs, undefined, { signal, ref: false }).catch(() => {})
   }
 }
 
-type Outcome = { readonly said: string; readonly isFine: boolean }
+type Outcome = { readonly said: string; readonly isFine: boolean; readonly pauseMs?: number }
 
 async function inTurnOf({ alone, ...options }: Options): Promise<Outcome> {
   if (alone === undefined) return await subscribeOnce(options)
@@ -282,7 +273,7 @@ async function subscribeOnce(options: Options): Promise<Outcome> {
     // The transaction waits for the upstream, but not for ever: other workers want to check the subscription, too.
     await client.query(`begin; set local idle_in_transaction_session_timeout = '15min'`)
     // Two workers that subscribe at once would subscribe twice.
-    await takeTurn(client, `subscribe to webhooks${ofIt(options.source ?? '')}`)
+    await takeTurn(client, `subscribe to webhooks${ofIt(options.source)}`)
     return await subscribe(options)
   } finally {
     // The lock goes with the transaction, or with the connection.
@@ -294,12 +285,12 @@ async function subscribeOnce(options: Options): Promise<Outcome> {
 }
 
 async function subscribe(options: Options): Promise<Outcome> {
-  const { source = '', upstream, signal } = options
+  const { source, upstream, signal } = options
   const addresses = addressesOf(options)
   const { hookUrl } = addresses
   const definitions = await listOf(options, 'webhook_definition').catch((error) => {
     // PUBLIC_URL is for all sources, and one that offers no webhooks needs nobody.
-    if (source === '' || !(error instanceof UpstreamError) || error.status !== 404) throw error
+    if (source === '' || !isNotFound(error)) throw error
     return null
   })
   if (definitions === null) return { said: `${source} offers no webhooks.`, isFine: true }
@@ -339,19 +330,20 @@ export async function unsubscribe(options: Asking & Parameters<typeof addressesO
   const { hooksUrl } = addressesOf(options)
   const known = (await listOf(options, 'webhook_subscription')).filter(isObject)
   const keys = known.filter((one) => isOwn(one, hooksUrl)).flatMap((one) => subscriptionKeyOf(one) ?? [])
+  const remove = remover(options)
   let ended = 0
   for (const key of keys)
-    await remover(options)(key).then(
-      () => {
-        ended += 1
-      },
-      (error) => {
-        // Each worker ends them: another one was first.
-        if (!(error instanceof UpstreamError) || error.status !== 404) throw error
-      },
-    )
+    try {
+      await remove(key)
+      ended += 1
+    } catch (error) {
+      // Each worker ends them: another one was first.
+      if (!isNotFound(error)) throw error
+    }
   return ended
 }
+
+const isNotFound = (error: unknown): boolean => error instanceof UpstreamError && error.status === 404
 
 async function descriptionAt({ contract: place, upstream, signal }: Options): Promise<Description | null> {
   if (place === null) return null

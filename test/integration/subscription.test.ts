@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
     const stopping = new AbortController()
     const { publicUrl = 'http://127.0.0.1:9', contract = { kind: 'usual' } } = options
     const subscribing = keepSubscribed({
-      ...{ upstream, pool: database.pool, publicUrl, secret, signingSecret, contract },
+      ...{ source: '', upstream, pool: database.pool, publicUrl, secret, signingSecret, contract },
       ...{ signal: stopping.signal, log: quietLog },
     })
     try {
