@@ -62,6 +62,15 @@ function stateIn(held: string): CircuitState | null {
   }
 }
 
+type Reserved = [
+  isReserved: number,
+  waitUs: number,
+  pauseUs: number,
+  why: string,
+  held: string,
+  nowMs: number,
+]
+
 const inMicroseconds = (ms: number): number => Math.round(ms * 1_000)
 
 /** `deployment`: two may share one Redis. */
@@ -85,11 +94,8 @@ export function openRedisBudget(given: {
     async reserve(bucket, { count, gapMs, longestMs }, host = null) {
       const asked = [gapMs, longestMs, tooFarAheadMs(gapMs)].map(inMicroseconds)
       const keys = [keyOf(bucket), ...(host === null ? [] : [circuitOf(host)])]
-      const answer = await run(reserveScript, keys, count, ...asked)
-      const [isReserved, waitUs, pauseUs, why, held, nowMs] = answer as [
-        ...[number, number, number, string],
-        ...[string, number],
-      ]
+      const answer = (await run(reserveScript, keys, count, ...asked)) as Reserved
+      const [isReserved, waitUs, pauseUs, why, held, nowMs] = answer
       const pause: SharedPause | null =
         pauseUs > 0 ? { ...JSON.parse(why), leftMs: Math.ceil(pauseUs / 1_000) } : null
       const circuit = { state: stateIn(held), nowMs }

@@ -32,7 +32,7 @@ export function readPositionOptions(values: Asked, options: PositionOptions): Wa
   const field = options[kind]
   const text = String(values[field])
   if (kind === 'version') return { kind, field, position: rowVersionIn(text, field) }
-  if (kind === 'checkpoint') return { kind, field, id: checkpointIn(text, field) }
+  if (kind === 'checkpoint') return { kind, field, id: numberIn(text, noCheckpoint, field) }
   return { kind, field, time: timeIn(text, field) }
 }
 
@@ -43,15 +43,12 @@ export function numberIn(text: string, mistake: string, field: string | null = n
   throw new UsageError(`"${text}" is not ${mistake}`, { field })
 }
 
-export const rowVersionIn = (text: string, field: string | null = null): bigint =>
-  numberIn(
-    text,
-    'a row version: write a whole number from 0 to 9223372036854775807, without signs or separators.',
-    field,
-  )
+const noVersion =
+  'a row version: write a whole number from 0 to 9223372036854775807, without signs or separators.'
+const noCheckpoint = 'a checkpoint: write its number, as `tidemark checkpoints` shows it.'
 
-const checkpointIn = (text: string, field: string): bigint =>
-  numberIn(text, 'a checkpoint: write its number, as `tidemark checkpoints` shows it.', field)
+export const rowVersionIn = (text: string, field: string | null = null): bigint =>
+  numberIn(text, noVersion, field)
 
 const isoTime = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/
 

@@ -108,15 +108,8 @@ function mendedDamage(stream: string, changes: Damage): Problem {
   })
 }
 
-function describeChange({
-  operation,
-  rows,
-  role,
-  application,
-  at,
-  lostFrom,
-  lostThrough,
-}: StreamSymptoms['localChanges'][number]): string {
+function describeChange(change: Damage[number]): string {
+  const { operation, rows, role, application, at, lostFrom, lostThrough } = change
   const done = inWords[operation] ?? operation
   const many = rows === null ? '' : ` (${plural(rows, 'row')})`
   const by = role === null ? '' : ` by role ${role}`

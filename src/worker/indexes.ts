@@ -13,19 +13,16 @@ const againMs = 600_000
 /** What rows did not confirm as a reference, later ones may. */
 const confirmMs = 24 * 3_600_000
 
+type Given = {
+  readonly config: Config
+  readonly isWhole?: boolean
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+
 /** Goes on by itself until the signal. */
 export async function keepIndexes(
-  {
-    config,
-    isWhole = false,
-    signal,
-    log,
-  }: {
-    readonly config: Config
-    readonly isWhole?: boolean
-    readonly signal: AbortSignal
-    readonly log: Logger
-  },
+  { config, isWhole = false, signal, log }: Given,
   { database: { pool }, catalogue }: Pick<SyncContext, 'database' | 'catalogue'>,
 ): Promise<void> {
   const mirrored = mirroredStreams(config, catalogue)

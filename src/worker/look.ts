@@ -107,10 +107,7 @@ const triedMs = 5 * 60_000
  * restore, and the next reading of an hourly list an hour away.
  */
 export async function overduePolls(
-  {
-    pool,
-    settingsOf,
-  }: { readonly pool: Pool; readonly settingsOf: (stream: string) => Pick<DynamicValues, 'ofStreams'> },
+  { pool, settingsOf }: Pick<Looking, 'pool' | 'settingsOf'>,
   streams: readonly Stream[],
   known: readonly Pick<StreamDue, 'name' | 'readThroughMs'>[],
   now: Date,

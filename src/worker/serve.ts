@@ -112,9 +112,8 @@ export async function serve(options: {
   }
   alertPeople({ ...{ config, parts, receivers, now, signal, log }, mirror: () => state.mirror })
   const onContext = (context: SyncContext, served: Served) => showMirror(state, context, served)
-  const begun = start({
-    ...{ config, environment, log, metrics, parts, pauses, looks, signal, onMirror, onContext, onHopeless },
-  }).then((live) => {
+  const given = { config, environment, log, metrics, parts, pauses, looks, signal }
+  const begun = start({ ...given, onMirror, onContext, onHopeless }).then((live) => {
     state.live = live
     return live
   })
@@ -150,7 +149,7 @@ function showMirror(state: WorkerState, context: SyncContext, served: Served): v
   state.served = served
   state.readingPool = pool
   state.statusQueries = (reader) =>
-    statusQueriesOf(context, state, { pool, reading: readings.for(reader), configOf: served.configOf })
+    statusQueriesOf(context, state, pool, readings.for(reader), served.configOf)
 }
 
 /** Ends something together with the program, and must not hold that up: a failure is logged and goes no further. */
@@ -206,11 +205,8 @@ function monitoringRoutes(state: WorkerState, deliveries: Deliveries): readonly 
   const ofMirror = <Found>(read: (pool: Pool, streams: readonly string[]) => Promise<Found>) =>
     kept(() => {
       const { context, readingPool } = state
-      if (context === null || readingPool === null) return null
-      return read(
-        readingPool,
-        context.streams.map(({ name }) => name),
-      )
+      const names = context?.streams.map(({ name }) => name) ?? []
+      return readingPool && read(readingPool, names)
     })
   const refresh = addStateGauges(registry, {
     overview: ofMirror(readOverview),
@@ -241,16 +237,19 @@ function monitoringRoutes(state: WorkerState, deliveries: Deliveries): readonly 
   ]
 }
 
-const ownNames = ({ httpHost: listensOn, publicUrl, httpNames: names }: Config): OwnNames => ({
-  ...{ listensOn, publicUrl, names },
-})
+const ownNames = ({ httpHost, publicUrl, httpNames }: Config): OwnNames => {
+  return { listensOn: httpHost, publicUrl, names: httpNames }
+}
 
 /** For people: pages and actions. */
 function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): readonly Routes[] {
   const { config, log } = state
   const assets = readAssets()
   const statusQueries = (reader: Reader) => state.statusQueries?.(reader) ?? null
-  const note = noteOf(state)
+  const note: Note = async (event) => {
+    if (!state.context) throw new Error('the worker still waits for its database')
+    await noteEvent(state.context.database.pool, event)
+  }
   const noteSignIn = openSignInNotes({ note, log })
   const { authentication, provider, isOpen } = openPeople({
     ...{ config, noteSignIn, log },
@@ -273,14 +272,8 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
         signInRoutes({ authentication, provider, isOpen, assets, note: noteSignIn, log }),
         ...(demo ? [demoRoutes({ authentication, demo, assets, note: noteSignIn, log })] : []),
         forReaders(reading, [
-          recordRoutes({
-            ...{ authentication, assets, isDemo: demo !== null },
-            ...{ statusQueries, compare },
-          }),
-          downloadRoutes({
-            statusQueries,
-            ...{ authentication, note, log },
-          }),
+          recordRoutes({ authentication, assets, isDemo: demo !== null, statusQueries, compare }),
+          downloadRoutes({ statusQueries, authentication, note, log }),
           pageRoutes({
             statusQueries,
             viewerOf: authentication.viewerOf,
@@ -331,13 +324,6 @@ const performOf =
     return outcome
   }
 
-const noteOf =
-  (state: WorkerState): Note =>
-  async (event) => {
-    if (!state.context) throw new Error('the worker still waits for its database')
-    await noteEvent(state.context.database.pool, event)
-  }
-
 /** The upstream is asked for one record; it may take a while, but not for ever. */
 const longestLookupMs = 10_000
 
@@ -360,15 +346,9 @@ const longestLookMs = 2_000
 function statusQueriesOf(
   context: SyncContext,
   state: WorkerState,
-  {
-    pool,
-    reading,
-    configOf,
-  }: {
-    readonly pool: Pool
-    readonly reading: ReturnType<Readings['for']>
-    readonly configOf: Served['configOf']
-  },
+  pool: Pool,
+  reading: ReturnType<Readings['for']>,
+  configOf: Served['configOf'],
 ): StatusQueries {
   const looking = { ...context, database: { ...context.database, pool } }
   const askQueue = async <Answer>(ask: (jobs: Jobs) => Promise<Answer>): Promise<Answer | null> =>

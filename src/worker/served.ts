@@ -109,24 +109,19 @@ export function serveSources(
 /** The same one for a source as long as its settings are the same. Left out: which sources there are is not known yet. */
 export function openHooks(
   { webhookSecret: master }: Pick<Config, 'webhookSecret'>,
-  { configOf, isNamed }: Pick<Sources, 'configOf' | 'isNamed'> = {
-    configOf: () => null,
-    isNamed: () => true,
-  },
+  sources?: Pick<Sources, 'configOf' | 'isNamed'>,
 ): ServedSources['hookOf'] {
   const hooks = new WeakMap<Config, Hook>()
   return (source) => {
-    const config = configOf(source)
+    const config = sources?.configOf(source) ?? null
     // Who knows the secret that follows from ours is told to come again.
     if (config === null)
-      return master !== null && isNamed(source)
+      return master !== null && (sources?.isNamed(source) ?? true)
         ? { secret: webhookSecretOf(master, source), signingSecret: null, isLater: true }
         : null
-    if (config.webhookSecret === null) return null
-    const known = hooks.get(config) ?? {
-      secret: config.webhookSecret,
-      signingSecret: signingSecretOf(config),
-    }
+    const { webhookSecret: secret } = config
+    if (secret === null) return null
+    const known = hooks.get(config) ?? { secret, signingSecret: signingSecretOf(config) }
     hooks.set(config, known)
     return known
   }
@@ -186,14 +181,10 @@ export function withStreamsOf(config: Config, others: ReadonlySet<Config>): Conf
 export const rulesOf =
   ({ config, environment }: Pick<Serving, 'config' | 'environment'>, catalogue: Catalogue): RulesOf =>
   (source, said) => {
-    if (source === '')
-      return {
-        problemOf: config.dynamic.problemOf,
-        shown: (overrides) => config.settings(catalogue, overrides),
-      }
+    const { problemOf } = config.dynamic
+    if (source === '') return { problemOf, shown: (overrides) => config.settings(catalogue, overrides) }
     const own = catalogue.filter(({ name }) => sourceIn(name) === source)
-    const known = own.length === 0 ? undefined : own
-    return settingRules(environmentOfSource(environment, source, said), known)
+    return settingRules(environmentOfSource(environment, source, said), own.length === 0 ? undefined : own)
   }
 
 /** Of each source by its own settings, for as long as it is open. */

@@ -1,3 +1,5 @@
+// What begins once Postgres and the queue answer: runs, what goes on beside them, and the notes of this worker.
+
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config, Environment } from '../config/load.ts'
 import { leftAloneUntil, streamsIn } from '../configured.ts'
@@ -260,13 +262,12 @@ async function startRuns(
     run: settlingWhatIsAsked({ pool, isOurs, log }, doRun),
     onWork: (agoMs) => parts.worked('queue', agoMs),
     onFailure: (error) => parts.failed('queue', error),
-    whatFollows: (request, outcome) =>
-      whatFollows((fleet.of(sourceIn(request.stream))?.related.length ?? 0) > 0)(request, outcome),
-    ...placesIn(context, configOf, streamNamed),
-    onOutcome(request, outcome, durationMs) {
-      countOutcome(metrics, request, outcome, durationMs)
-      logOutcome(log, outcome, durationMs)
+    whatFollows(request, outcome) {
+      const { length = 0 } = fleet.of(sourceIn(request.stream))?.related ?? {}
+      return whatFollows(length > 0)(request, outcome)
     },
+    ...placesIn(context, configOf, streamNamed),
+    onOutcome: (...ended) => tellOutcome({ metrics, log }, ...ended),
   })
 }
 
@@ -289,27 +290,22 @@ function hostIn({ assignmentBaseUrl, trackingBaseUrl }: Config, stream: Stream |
   return base === null ? '' : new URL(base).host
 }
 
-function countOutcome(
-  metrics: Metrics,
+const longRunMs = 30_000
+
+/** Counts it. Most runs say nothing new; those that somebody would ask about are logged. */
+function tellOutcome(
+  { metrics, log }: Pick<Beginning, 'metrics' | 'log'>,
   { stream, cause }: RunRequest,
-  { kind, status, tally, differences = {} }: RunOutcome,
+  { kind, status, note, tally, differences = {} }: RunOutcome,
   durationMs: number,
 ): void {
   const isAnnounced = kind === 'incremental' ? cause === 'webhook' : null
   // Rows of related records are not rows of assignments.
   const counted = kind === 'related' ? kind : stream
   metrics.runDone({ stream: counted, kind, status, durationMs, isAnnounced, tally, differences })
-}
-
-const longRunMs = 30_000
-
-/** Most runs say nothing new; those that somebody would ask about are logged. */
-function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void {
-  const { stream, kind, status, note, tally } = outcome
-  const isNews = note !== null || durationMs > longRunMs || tally.quarantined > 0 || tally.rescued > 0
   const { inserted, updated, unchanged, quarantined, rescued } = tally
-  const level = isNews && status === 'done' ? 'info' : 'debug'
-  log[level](
+  const isNews = note !== null || durationMs > longRunMs || quarantined > 0 || rescued > 0
+  log[isNews && status === 'done' ? 'info' : 'debug'](
     { stream, kind, status, inserted, updated, unchanged, quarantined, rescued, note },
     `the ${kind} run of ${stream} took ${formatDuration(durationMs)}`,
   )

@@ -113,11 +113,8 @@ const writtenSeconds = 60
 /** How many sessions of Postgres the queue of a worker has at the most. */
 export const sessionsOfQueue = (redisUrl: string | null): number => (redisUrl === null ? poolSize : 0)
 
-export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
-  return redisUrl === null
-    ? await openPostgres(database, log)
-    : await openQueueInRedis(redisUrl, database, log)
-}
+export const openDriver = ({ redisUrl, database, log }: Options): Promise<OpenDriver> =>
+  redisUrl === null ? openPostgres(database, log) : openQueueInRedis(redisUrl, database, log)
 
 /** To make a schema `if not exists` Postgres asks for the right to make one, even where it exists. */
 const makeSchemaSql = `do $$ begin if to_regnamespace('${schema}') is null then create schema ${schema}; end if; end $$`
@@ -173,10 +170,8 @@ async function openQueueInRedis(
   const prefix = prefixOf(database)
   const ping = async () => {
     const cause = trouble()
-    if (redis.status !== 'ready')
-      throw new Error(`there is no connection to Redis: ${cause ? messageOf(cause) : redis.status}`, {
-        cause,
-      })
+    const why = cause ? messageOf(cause) : redis.status
+    if (redis.status !== 'ready') throw new Error(`there is no connection to Redis: ${why}`, { cause })
     // A write and no PING: a Redis that is full, or a replica by now, answers to a PING and takes nothing.
     await redis.set(`${prefix}:written`, '1', 'EX', writtenSeconds)
   }

@@ -349,11 +349,8 @@ async function planOnce(
     const { nextMs } = plan
     const slow = await queue.pollsLongerThan(slowMs)
     const { room, mostPolls } = await roomIn(queue, { placesOf: slotsOf, slow: slow.length, known, nowMs })
-    const slowAt = slowHosts(
-      slow.map(({ stream }) => hostOf(stream)),
-      slots.polls,
-      slotsOf('polls'),
-    )
+    const hosts = slow.map(({ stream }) => hostOf(stream))
+    const slowAt = slowHosts(hosts, slots.polls, slotsOf('polls'))
     const rests = (place: Place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream))
     const roomFor = (times: number) => ({ polls: room.polls * times, loads: room.loads * times })
     const inRoom = await planBusy((times, busy) => planIn(roomFor(times), rests, busy), wanted, isDue)
@@ -378,9 +375,6 @@ async function planOnce(
     ),
   )
   const data = { ...plan.state, database, beganMs, ...grown, ...(isPatient && { overdue }) }
-  const isForOthers = absent.length > 0 && workers > 1
-  return {
-    data,
-    pauseMs: Math.min(isForOthers ? absentPauseMs : longestPauseMs, Math.max(0, plan.nextMs - nowMs)),
-  }
+  const longestMs = absent.length > 0 && workers > 1 ? absentPauseMs : longestPauseMs
+  return { data, pauseMs: Math.min(longestMs, Math.max(0, plan.nextMs - nowMs)) }
 }

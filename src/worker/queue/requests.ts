@@ -83,10 +83,9 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
       })
     },
     async counts() {
-      const [polls, loads] = await Promise.all(queueNames.map(countsOf))
-      const sum = (state: 'waiting' | 'active') => (polls?.[state] ?? 0) + (loads?.[state] ?? 0)
+      const [polls, loads] = await Promise.all([countsOf('polls'), countsOf('loads')])
       // Runs are never put off: what is delayed is the next plan.
-      return { waiting: sum('waiting'), active: sum('active'), delayed: 0 }
+      return { waiting: polls.waiting + loads.waiting, active: polls.active + loads.active, delayed: 0 }
     },
     countsOf,
     async pollsLongerThan(ms) {

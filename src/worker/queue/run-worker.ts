@@ -113,9 +113,8 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
   return {
     tookMs: () => tookMs,
     isFull: places.isFull,
-    leave: () => {
-      leave(worker)
-      if (spare) leave(spare)
+    leave() {
+      for (const one of [worker, spare]) leave(one)
       spare = null
     },
     begin() {
@@ -134,8 +133,8 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
 }
 
 /** Of a consumer that takes nothing more. What it works on goes on; in Postgres its lease keeps others off meanwhile (P2). */
-const leave = (worker: { close(isForced: boolean): Promise<void> }): void =>
-  void worker.close(true).catch(() => {})
+const leave = (worker: { close(isForced: boolean): Promise<void> } | null): void =>
+  void worker?.close(true).catch(() => {})
 
 /** A worker that cannot do what others can would take most jobs, for it is soon done with each. It may be the next to take this one, too. */
 async function leaveToOthers(
