@@ -69,10 +69,8 @@ export async function findPosition(pool: Pool, stream: ChangesStream, wanted: Wa
   const { field } = wanted
   if (wanted.kind === 'checkpoint') return await checkpointPosition(pool, stream, wanted)
   const time = wanted.time.toISOString()
-  if (wanted.time.getTime() > Date.now())
-    throw new UsageError(`${time} has not come yet. Write a time in the past; without an offset it is UTC.`, {
-      field,
-    })
+  const tooLate = `${time} has not come yet. Write a time in the past; without an offset it is UTC.`
+  if (wanted.time.getTime() > Date.now()) throw new UsageError(tooLate, { field })
   const position = await positionAt(pool, stream.name, wanted.time)
   if (position !== null) return position
   const first = await firstCheckpointAt(pool, stream.name)
@@ -90,11 +88,8 @@ async function checkpointPosition(
   { id, field }: Extract<Wanted, { kind: 'checkpoint' }>,
 ): Promise<bigint> {
   const checkpoint = await findCheckpoint(pool, id)
-  if (!checkpoint)
-    throw new UsageError(
-      `There is no checkpoint ${id}: \`tidemark checkpoints ${stream.name}\` lists them.`,
-      { field },
-    )
+  const noSuch = `There is no checkpoint ${id}: \`tidemark checkpoints ${stream.name}\` lists them.`
+  if (!checkpoint) throw new UsageError(noSuch, { field })
   if (checkpoint.stream !== stream.name)
     throw new UsageError(
       `Checkpoint ${id} belongs to ${checkpoint.stream}, not to ${stream.name}: \`tidemark checkpoints ${stream.name}\` lists those of ${stream.name}.`,

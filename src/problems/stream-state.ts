@@ -67,13 +67,8 @@ export function stateOfStream(
     const { state: worse } = met.find((one) => one.state !== 'live') ?? worst
     return { ...worst, state: isLoaded || worse === 'stopped' ? worse : 'loading' }
   }
-  if (isLoaded)
-    return {
-      tone: 'ok',
-      words: 'up to date',
-      state: 'live',
-      reason: unexplained && unexplainedInWords(unexplained),
-    }
+  const reason = unexplained && unexplainedInWords(unexplained)
+  if (isLoaded) return { tone: 'ok', words: 'up to date', state: 'live', reason }
   const isAgain = wasRead(before)
   return isReadWhole({ readThroughAt, running })
     ? { tone: 'busy', words: isAgain ? 'reading again' : 'first load', state: 'loading', reason: null }
@@ -102,12 +97,13 @@ export function unexplainedInWords({ since, differences }: Waiting): string {
 const numbers = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten']
 const inWords = (amount: number): string => numbers[amount] ?? String(amount)
 /** How everything stands in one line, for somebody who was woken at night: pages and terminal say the same. */
+type Known = Pick<
+  StreamStanding,
+  'stream' | 'paused' | 'readThroughAt' | 'firstReadThroughAt' | 'isReadAgain'
+>
 export function verdictInWords(
   problems: readonly Problem[],
-  streams: readonly Pick<
-    StreamStanding,
-    'stream' | 'paused' | 'readThroughAt' | 'firstReadThroughAt' | 'isReadAgain'
-  >[],
+  streams: readonly Known[],
   sources: readonly SourceStanding[] = [],
 ): string {
   const causes = byCause(problems).flatMap(([first]) => first ?? [])
@@ -173,12 +169,10 @@ function sourcesInWords(all: readonly SourceStanding[]): string {
   const the = (some: readonly SourceStanding[]) =>
     some.length === 1 ? `the source ${sourceTitle(some[0]?.name ?? '')}` : `${inWords(some.length)} sources`
   const standing = (some: readonly SourceStanding[]) => {
-    const words = [...new Set(some.map(({ state }) => (state === 'new' ? 'not read yet' : state)))].join(
-      ' or ',
-    )
-    return some.length === 1
-      ? capitalized(`${the(some)} is ${words}`)
-      : capitalized(`${inWords(some.length)} of ${sources.length} sources are ${words}`)
+    const states = new Set(some.map(({ state }) => (state === 'new' ? 'not read yet' : state)))
+    const which =
+      some.length === 1 ? `${the(some)} is` : `${inWords(some.length)} of ${sources.length} sources are`
+    return capitalized(`${which} ${[...states].join(' or ')}`)
   }
   if (bad.length > 0) return standing(bad)
   // Of a source that is loading, some streams may be read again, and one that is paused may not have been read whole.

@@ -7,19 +7,20 @@ import { type Config, type Environment, signingSecretOf, webhookSecretOf } from 
 import { byName } from '../config/parsers.ts'
 import { settingRules } from '../config/settings.ts'
 import { environmentOfSource } from '../config/sources-file.ts'
-import { openConfiguredUpstream } from '../configured.ts'
+import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import type { Fleet } from '../fleet.ts'
 import type { Logger } from '../log.ts'
 import type { RulesOf } from '../operator/settings.ts'
+import { type IndexChoice, makeIndexes, readLoaded } from '../store/book/indexes.ts'
 import type { Catalogue, ServiceName } from '../streams/catalog.ts'
+import { meaningOf } from '../streams/dictionary.ts'
 import { keyIn, sourceIn } from '../streams/names.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { openTurns } from '../util/turns.ts'
 import type { Hook } from '../web/monitoring.ts'
 import { noteWhole, wholeSources } from '../whole-sources.ts'
 import { keepDictionary, type Looks, lookAtDictionary, lookRegularly } from './changed-settings.ts'
-import { keepIndexes } from './indexes.ts'
 import { type KindsOf, scheduledKinds } from './kinds.ts'
 import { keepSources, type Sources } from './sources.ts'
 import { beSubscribed, unsubscribe } from './subscription.ts'
@@ -47,14 +48,13 @@ type ServedSources = Sources & {
   hookOf(source: string): Hook | null
 }
 
+type Round = Pick<Serving, 'config' | 'log' | 'looks' | 'signal'> & {
+  /** It has all that it needs, and nothing was looked at. */
+  readonly isWhole?: boolean
+}
+
 /** What goes on beside the runs of a source. */
-export function keepRound(
-  given: Pick<Serving, 'config' | 'log' | 'looks' | 'signal'> & {
-    /** It has all that it needs, and nothing was looked at. */
-    readonly isWhole?: boolean
-  },
-  context: SyncContext,
-): void {
+export function keepRound(given: Round, context: SyncContext): void {
   keepDescriptions(given, context)
   keepDictionary(given.looks, given, context)
   void keepIndexes(given, context)
@@ -210,7 +210,7 @@ const mostDelayMs = 600_000
 
 /** Goes on by itself until the signal. */
 function keepDescriptions(
-  { config, isWhole = false, log, signal }: Parameters<typeof keepRound>[0],
+  { config, isWhole = false, log, signal }: Round,
   { descriptions }: SyncContext,
 ): void {
   const openedMs = performance.now()
@@ -230,4 +230,43 @@ function keepDescriptions(
     }
   }
   void regularly()
+}
+
+const indexLookMs = 60_000
+const indexAgainMs = 600_000
+/** What rows did not confirm as a reference, later ones may. */
+const confirmMs = 24 * 3_600_000
+
+/**
+ * Makes the indexes that reports ask for, as soon as a first load is over or columns have come. One worker at a time does so. Goes on by itself
+ * until the signal.
+ */
+async function keepIndexes(
+  { config, isWhole = false, signal, log }: Round,
+  { database: { pool }, catalogue }: Pick<SyncContext, 'database' | 'catalogue'>,
+): Promise<void> {
+  const mirrored = mirroredStreams(config, catalogue)
+  const choose: IndexChoice = (stream, column) => {
+    const meaning = meaningOf(config.dictionary.now(), { name: stream }, column)
+    return meaning?.index ?? (meaning?.refersTo ? true : null)
+  }
+  const options = { pool, mirrored, forReports: config.indexes === 'auto', choose, signal, log }
+  let [done, doneMs, said] = ['', 0, config.dictionary.now()]
+  const look = async (): Promise<number> => {
+    const loaded = await readLoaded(pool, mirrored)
+    const [nowMs, saying] = [performance.now(), config.dictionary.now()]
+    if (loaded === done && saying === said && nowMs - doneMs < confirmMs) return indexLookMs
+    if ((await makeIndexes(options)) === null) return indexAgainMs
+    ;[done, doneMs, said] = [loaded, nowMs, saying]
+    return indexLookMs
+  }
+  // Those of many sources that are opened together are not looked at together.
+  if (isWhole) await wait(Math.random() * indexAgainMs, undefined, { signal, ref: false }).catch(() => null)
+  while (!signal.aborted) {
+    const nextMs = await look().catch((error) => {
+      log.debug({ err: error }, 'could not look which indexes reports need')
+      return indexAgainMs
+    })
+    await wait(nextMs, undefined, { signal, ref: false }).catch(() => null)
+  }
 }

@@ -40,9 +40,8 @@ import { estimate, isLogged, readingInWords } from '../streams/load-progress.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Pauses } from './health.ts'
+import { openStreamMinutes, type RequestMinutes } from './minutes.ts'
 import type { Jobs } from './queue/jobs.ts'
-import type { RequestMinutes } from './request-minutes.ts'
-import { openStreamMinutes } from './stream-minutes.ts'
 
 export type WorkerId = Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
 

@@ -2,7 +2,6 @@
 // across all workers. A run begins after the request that asked for it, so no request is lost. Short runs and long ones have a queue each,
 // so that a load never takes the place of a poll.
 
-import type { Logger } from '../../log.ts'
 import type { RunKind, RunRequest } from '../../streams/catalog.ts'
 import type { CanaryQueue } from './canary.ts'
 import { type Driver, placed, Queue } from './driver.ts'
