@@ -50,12 +50,11 @@ export function planAlerts(
     const known = before.find(({ key }) => key === problem.key) ?? null
     return known === null && timingOf(problem) === null ? [] : [stand(known, problem, now)]
   })
+  const goneSince = ({ key, toldAt, goneSince: known }: Alert) =>
+    hidden.has(key) && toldAt !== null ? null : (known ?? now)
   const gone = before
     .filter(({ key }) => !seen.has(key))
-    .map((alert) => {
-      const isHidden = hidden.has(alert.key) && alert.toldAt !== null
-      return { ...alert, goneSince: isHidden ? null : (alert.goneSince ?? now) }
-    })
+    .map((alert) => ({ ...alert, goneSince: goneSince(alert) }))
   const isForgotten = ({ kind, toldAt, goneSince }: Alert) =>
     goneSince !== null &&
     (toldAt === null ? agoMs(goneSince) >= forgetUntoldMs : isNews(kind) && agoMs(goneSince) >= eventsLastMs)

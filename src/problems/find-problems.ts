@@ -264,15 +264,11 @@ export async function readProblemsElsewhere(
   now: Date,
 ): Promise<readonly Problem[]> {
   return (await readProblemsOfNamed(pool)).map(({ key, kind, stream, what, since }) => {
-    const problem = problemOf(kind as ProblemKind, stream, key.slice(kind.length + 1), {
-      ...{ since, what },
-      isLong: since !== null && now.getTime() - since.getTime() > outageMs,
-      whatToDo: '',
-    })
-    return {
-      ...problem,
-      whatToDo: `\`tidemark status --source ${sourceOfProblem(problem)}\` says what to do.`,
-    }
+    const isLong = since !== null && now.getTime() - since.getTime() > outageMs
+    const source = sourceOfProblem({ key, kind, stream })
+    const whatToDo = `\`tidemark status --source ${source}\` says what to do.`
+    const words = { since, what, isLong, whatToDo }
+    return problemOf(kind as ProblemKind, stream, key.slice(kind.length + 1), words)
   })
 }
 

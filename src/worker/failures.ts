@@ -60,14 +60,16 @@ export function isPassingFailure(error: unknown): boolean {
   return false
 }
 
-const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
+/** About the sign-in, or asking to wait. */
+const codesOfService: ReadonlySet<UpstreamErrorCode> = new Set([
   'UPSTREAM_SIGN_IN',
   'UPSTREAM_SIGN_IN_AWAY',
   'UPSTREAM_UNAUTHORIZED',
   'UPSTREAM_SIGN_IN_ASKS_LATER',
   'UPSTREAM_TOKEN_REPEATED',
+  'UPSTREAM_ASKS_LATER',
+  'UPSTREAM_LEFT_ALONE',
 ])
-const asksToWait: ReadonlySet<UpstreamErrorCode> = new Set(['UPSTREAM_ASKS_LATER', 'UPSTREAM_LEFT_ALONE'])
 
 /** `isRecorded`: its failure is in the table of runs. When not even that could be written, the failure is Postgres's. */
 export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureScope | null {
@@ -78,9 +80,6 @@ export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureSco
   if (!isRecorded) return { ...common, scope: 'database', level: isPassingFailure(error) ? 'debug' : 'warn' }
   if (isDiskFull(error)) return { ...common, scope: 'database' }
   if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
-  const isOfService = aboutSignIn.has(error.code) || asksToWait.has(error.code) || isAboutService(error)
-  return {
-    ...{ ...common, notBefore: error.notBefore, scope: isOfService ? 'service' : 'stream' },
-    isLeftAlone: isLeftAlone(error),
-  }
+  const scope = codesOfService.has(error.code) || isAboutService(error) ? 'service' : 'stream'
+  return { ...common, notBefore: error.notBefore, scope, isLeftAlone: isLeftAlone(error) }
 }

@@ -82,18 +82,12 @@ const bucketOf = (ms: number): number =>
   Math.min(buckets - 1, Math.max(0, Math.ceil(Math.log2(ms / shortestMs))))
 
 type Seen = Ages & { readonly stream: string; readonly state: MinuteState }
-export type StreamMinutes = {
-  /** Returns what is to be noted now. */
-  saw(seen: readonly Seen[], now: Date): readonly StateMinutes[]
-  /** Nobody looks any more: returns what is not noted yet. */
-  end(now: Date): readonly StateMinutes[]
-}
 
 /** As long as the buckets of the charts. */
 const spanMs = 5 * minuteMs
 const lasting: readonly MinuteState[] = ['up to date', 'paused']
 
-export function openStreamMinutes(): StreamMinutes {
+export function openStreamMinutes() {
   const open = new Map<string, StateMinutes>()
   const lastNoted = new Map<string, MinuteState>()
   const close = (stream: string, upToMs: number): readonly StateMinutes[] => {
@@ -121,8 +115,12 @@ export function openStreamMinutes(): StreamMinutes {
     return closed
   }
   return {
-    saw: (seen, now) => seen.flatMap((one) => look(one, now.getTime())),
-    end: (now) => [...open.keys()].flatMap((stream) => close(stream, now.getTime() + minuteMs - 1)),
+    /** Returns what is to be noted now. */
+    saw: (seen: readonly Seen[], now: Date): readonly StateMinutes[] =>
+      seen.flatMap((one) => look(one, now.getTime())),
+    /** Nobody looks any more: returns what is not noted yet. */
+    end: (now: Date): readonly StateMinutes[] =>
+      [...open.keys()].flatMap((stream) => close(stream, now.getTime() + minuteMs - 1)),
   }
 }
 

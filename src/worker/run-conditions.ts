@@ -5,7 +5,6 @@
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { lastAskedAt, settleDue } from '../store/book/due.ts'
-import type { RunKind } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { isLong, type QueuedRun } from './queue/requests.ts'
 import type { DoRun, RunHooks } from './queue/run-worker.ts'
@@ -32,10 +31,10 @@ export async function runUnlessPaused(
   isPaused: (stream: string) => Promise<boolean>,
   run: (hooks: RunHooks) => ReturnType<DoRun>,
 ): ReturnType<DoRun> {
-  const { stream, kind, cause, askedAt } = request
+  const { stream, cause, askedAt } = request
   // What was asked for in Postgres waits there.
   const isByHand = cause === 'operator' && askedAt === undefined
-  if (await isPaused(stream)) return isByHand ? await run(hooks) : leftAlone(stream, kind)
+  if (await isPaused(stream)) return isByHand ? await run(hooks) : leftAlone(request)
   const paused = new AbortController()
   let isLooking = false
   const look = async () => {
@@ -64,7 +63,7 @@ export async function runUntilClosed(
   return outcome && { ...outcome, isPutOff: outcome.status === 'stopped' && closing.aborted }
 }
 
-const leftAlone = (stream: string, kind: RunKind): RunOutcome => ({
+const leftAlone = ({ stream, kind }: QueuedRun): RunOutcome => ({
   stream,
   kind,
   status: 'stopped',

@@ -78,10 +78,10 @@ export async function serve(options: {
   const pauses = openPauses()
   const looks = lookRegularly({ log, signal: stopping.signal })
   keepFiles(looks, config, log)
-  const ownParts: Parts = openWorkerParts({
-    ...{ config, streams: () => state.streams(), jobs: () => state.live?.jobs ?? null, pauses, log },
-    pool: () => state.context?.database.pool ?? null,
-  })
+  const jobs = () => state.live?.jobs ?? null
+  const pool = () => state.context?.database.pool ?? null
+  const streams = () => state.streams()
+  const ownParts: Parts = openWorkerParts({ config, streams, jobs, pauses, pool, log })
   const state: WorkerState = {
     ...{ config, environment, log, metrics, signal: stopping.signal },
     streams: () => state.context?.streams ?? streamsIn(config),

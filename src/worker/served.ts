@@ -55,7 +55,7 @@ type Round = Pick<Serving, 'config' | 'log' | 'looks' | 'signal'> & {
 
 /** What goes on beside the runs of a source. */
 export function keepRound(given: Round, context: SyncContext): void {
-  keepDescriptions(given, context)
+  void keepDescriptions(given, context)
   keepDictionary(given.looks, given, context)
   void keepIndexes(given, context)
 }
@@ -150,10 +150,9 @@ async function endSubscription(
 
 /** Its services are called `acme.assignment`. */
 function observerOf(source: string, observer: UpstreamObserver): UpstreamObserver {
-  const named = <Told extends { readonly service: ServiceName }>(told: Told): Told => ({
-    ...told,
-    service: keyIn(source, told.service) as ServiceName,
-  })
+  const named = <Told extends { readonly service: ServiceName }>(told: Told): Told => {
+    return { ...told, service: keyIn(source, told.service) as ServiceName }
+  }
   return {
     requestDone: (request) => observer.requestDone?.(named(request)),
     retryPlanned: (retry) => observer.retryPlanned?.(named(retry)),
@@ -209,10 +208,10 @@ const firstRowsMs = 120_000
 const mostDelayMs = 600_000
 
 /** Goes on by itself until the signal. */
-function keepDescriptions(
+async function keepDescriptions(
   { config, isWhole = false, log, signal }: Round,
   { descriptions }: SyncContext,
-): void {
+): Promise<void> {
   const openedMs = performance.now()
   // Of one that was whole it was not asked when it was opened.
   const ageMs = () => (isWhole ? Math.min(descriptionAgeMs, performance.now() - openedMs) : descriptionAgeMs)
@@ -222,14 +221,11 @@ function keepDescriptions(
       // With a description that is done as well.
       .then(() => (config.contract === null ? descriptions.noteReferences() : undefined))
       .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
-  const regularly = async () => {
-    let pauseMs = isWhole ? Math.random() * mostDelayMs : firstRowsMs
-    while (await wait(pauseMs, true, { signal, ref: false }).catch(() => false)) {
-      void look()
-      pauseMs = descriptionCheckMs
-    }
+  let pauseMs = isWhole ? Math.random() * mostDelayMs : firstRowsMs
+  while (await wait(pauseMs, true, { signal, ref: false }).catch(() => false)) {
+    void look()
+    pauseMs = descriptionCheckMs
   }
-  void regularly()
 }
 
 const indexLookMs = 60_000

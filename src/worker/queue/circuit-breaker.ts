@@ -197,17 +197,15 @@ function outageAfter(
   { policy, notBefore, isLeftAlone }: FailureScope,
 ): Outage {
   const nowMs = Date.now()
+  const notBeforeMs = notBefore?.getTime() ?? null
   // That nothing was asked says nothing new.
-  if (isLeftAlone && notBefore)
-    return {
-      ...{ sinceMs: known?.sinceMs ?? nowMs, failures: known?.failures ?? 0, lastFailureMs: nowMs },
-      untilMs: notBefore.getTime(),
-    }
+  if (isLeftAlone && notBeforeMs !== null) {
+    const { sinceMs = nowMs, failures = 0 } = known ?? {}
+    return { sinceMs, failures, lastFailureMs: nowMs, untilMs: notBeforeMs }
+  }
   const isClockSetBack = known !== null && known.lastFailureMs > nowMs
-  return afterFailure(isClockSetBack ? null : known, {
-    ...{ nowMs, startedMs, policy, random: Math.random() },
-    notBeforeMs: notBefore?.getTime() ?? null,
-  })
+  const failure = { nowMs, startedMs, policy, random: Math.random(), notBeforeMs }
+  return afterFailure(isClockSetBack ? null : known, failure)
 }
 
 const startTimer = (state: State, key: string, untilMs: number): NodeJS.Timeout =>
@@ -243,7 +241,10 @@ async function followAll(state: State, key: string): Promise<void> {
   if (isSame || (untilMs <= Date.now() && !known.isLeftAlone)) return
   clearTimeout(known.timer)
   state.failing.set(key, {
-    ...{ ...known, isLeftAlone: true, isHeld: true, outage: { ...known.outage, untilMs } },
+    ...known,
+    isLeftAlone: true,
+    isHeld: true,
+    outage: { ...known.outage, untilMs },
     timer: startTimer(state, key, untilMs),
   })
 }

@@ -156,10 +156,7 @@ export function openPlanner(options: PlannerOptions): Planner {
       const job = given as PlanJob
       if (job.id !== planName) return
       see(job.data)
-      if (hasOthers(options) && performance.now() < awayUntilMs) {
-        await job.moveToDelayed(Date.now() + leftForMs, token)
-        throw new DelayedError()
-      }
+      if (hasOthers(options) && performance.now() < awayUntilMs) return await leaveForNow(job, token)
       const next = await withTimeout(longestPlanMs, planOnce(options, job.data)).catch((error) => {
         awayUntilMs = performance.now() + awayMs
         return whileAway(options, job.data, error)
@@ -200,6 +197,12 @@ export function openPlanner(options: PlannerOptions): Planner {
 }
 
 const hasOthers = ({ workers = () => 1 }: PlannerOptions): boolean => workers() > 1
+
+/** Ends with the error by which BullMQ knows that the job goes on later. */
+async function leaveForNow(job: PlanJob, token: string | undefined): Promise<never> {
+  await job.moveToDelayed(Date.now() + leftForMs, token)
+  throw new DelayedError()
+}
 
 function whileAway(options: PlannerOptions, data: PlanData, error: unknown) {
   options.log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')

@@ -198,21 +198,11 @@ function settle(
   else log.debug({ err: error, ...request }, 'another run or a rewind took over from this run')
 }
 
-type Places = {
-  /** When a place is free: a consumer that was left has some as long as its runs go on. False: runs that hang leave none to this host. */
-  take(host: string, work: () => Promise<void>): Promise<boolean>
-  /** When nothing is under way any more. */
-  ended(): Promise<unknown>
-  isFull(): boolean
-  /** Counts down, so that each waiting request is given way to once. */
-  shouldYield(startedMs: number): boolean
-}
-
 const lookEveryMs = 1_000
 const shortestRunMs = 2_000
 
 /** Knows how many runs are under way, and, when all places are taken, how many wait. `onSlow`: whether some of them are slow now. */
-function watchPlaces(options: RunWorkerOptions, onSlow: (isAny: boolean) => void): Places {
+function watchPlaces(options: RunWorkerOptions, onSlow: (isAny: boolean) => void) {
   const { name, queue, runsAtOnce, slowAfterMs: slowMs = slowAfterMs } = options
   /** The host of each run that is under way, and of each that is slow. */
   const active: string[] = []
@@ -262,14 +252,17 @@ function watchPlaces(options: RunWorkerOptions, onSlow: (isAny: boolean) => void
   }
 
   return {
-    async take(host, work) {
+    /** When a place is free: a consumer that was left has some as long as its runs go on. False: runs that hang leave none to this host. */
+    async take(host: string, work: () => Promise<void>): Promise<boolean> {
       const done = inPlace(host, work)
       taken.add(done)
       return await done.finally(() => taken.delete(done))
     },
+    /** When nothing is under way any more. */
     ended: () => Promise.allSettled(taken),
     isFull: () => isFull(underWay),
-    shouldYield(startedMs) {
+    /** Counts down, so that each waiting request is given way to once. */
+    shouldYield(startedMs: number): boolean {
       if (isFull(underWay)) waiting.look()
       else waiting.clear()
       return Date.now() - startedMs >= shortestRunMs && waiting.takeOne()
