@@ -96,21 +96,16 @@ export async function serve(options: {
     statusQueries: null,
   }
   const deliveries = deliveriesFor(state)
-  const http = await startHttpServer({
-    host: config.httpHost,
-    port: config.httpPort,
-    trustedProxies: config.trustedProxies,
-    publicUrl: config.publicUrl,
-    log,
-    routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, demo)],
-  })
+  const { httpHost: host, httpPort: port, trustedProxies, publicUrl } = config
+  const routes = [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, demo)]
+  const http = await startHttpServer({ host, port, trustedProxies, publicUrl, log, routes })
   const { promise: hopeless, reject: onHopeless } = Promise.withResolvers<never>()
   hopeless.catch(() => {})
   const { parts, receivers, signal } = state
   const onMirror = (mirror: Mirror) => {
     state.mirror = mirror
   }
-  alertPeople({ ...{ config, parts, receivers, now, signal, log }, mirror: () => state.mirror })
+  alertPeople({ config, parts, receivers, now, signal, log, mirror: () => state.mirror })
   const onContext = (context: SyncContext, served: Served) => showMirror(state, context, served)
   const given = { config, environment, log, metrics, parts, pauses, looks, signal }
   const begun = start({ ...given, onMirror, onContext, onHopeless }).then((live) => {
