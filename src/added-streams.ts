@@ -26,21 +26,19 @@ import { openSource } from './upstream/stream-source.ts'
 import { messageOf } from './util/errors.ts'
 import { parsedRecords } from './wire/record-page.ts'
 
-/** Finds out what added streams are like, if nobody has yet. One that does not answer, or is empty, is read as a list until the next start. */
-export async function knowAddedStreams({
-  database: { pool },
-  config,
-  upstream,
-  migrates = true,
-  log,
-}: {
+type Given = {
   readonly database: { readonly pool: Pool }
   readonly config: Pick<Config, 'source' | 'dictionary' | 'added'>
   readonly upstream: Upstream
   /** False: nothing is asked, and no table is made. */
   readonly migrates?: boolean
   readonly log: Logger
-}): Promise<Catalogue> {
+}
+
+/** Finds out what added streams are like, if nobody has yet. One that does not answer, or is empty, is read as a list until the next start. */
+export async function knowAddedStreams(given: Given): Promise<Catalogue> {
+  const { config, upstream, migrates = true, log } = given
+  const { pool } = given.database
   const keyOf = ({ name }: AddedStream) => config.dictionary.now().get(name)?.key ?? null
   const known = new Map(await learnAddedStreams(pool, config.added))
   for (const added of config.added) {

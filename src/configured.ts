@@ -10,7 +10,6 @@ import type { WantedSource } from './store/runs/claim-sources.ts'
 import {
   type Catalogue,
   catalogueOf,
-  type FoundOut,
   keyOwner,
   type MirroredStream,
   type RelatedStream,
@@ -88,10 +87,9 @@ function limitsOf(
     budget: budgets.of(`${origin} ${signInOf(place)}`, origin),
     // A command that shares nothing asks once and says what comes of it.
     circuits: shared ? circuitsFor(config, service, place, shared) : null,
-    hostLimit:
-      named === undefined
-        ? null
-        : { budget: budgets.of(named), requestsPerSecond: () => rates.get(named) ?? null },
+    hostLimit: named
+      ? { budget: budgets.of(named), requestsPerSecond: () => rates.get(named) ?? null }
+      : null,
   }
 }
 
@@ -131,12 +129,11 @@ export async function leftAloneUntil(
 /** Which fields are left out or masked, and where they may stand (P20). */
 export function privateFieldsIn(config: UpstreamConfig): PrivateFields {
   const { dictionary, maskKey, apiKey } = config
-  const lists = configuredCatalogue(config).map(({ name, list }) => ({
-    name,
-    path: operationNamed(list).path,
-  }))
+  const lastOf = (path: string) => path.split('/').at(-1) ?? ''
   const resources: readonly Resource[] = [
-    ...lists.map(({ name, path }) => ({ stream: name, resource: path.split('/').at(-1) ?? '' })),
+    ...configuredCatalogue(config).map(({ name, list }) => {
+      return { stream: name, resource: lastOf(operationNamed(list).path) }
+    }),
     ...relatedIn(config.source).map(({ name, group }) => ({ stream: name, resource: group })),
   ]
   return openPrivateFields({ dictionary: dictionary.now, resources, maskKey, secret: apiKey })
@@ -219,10 +216,8 @@ export const streamsIn = (
 ): readonly Stream[] => configuredStreams(config, configuredCatalogue(config))
 
 /** All that the settings let be mirrored, as far as it is known from them what that is like. */
-export const configuredCatalogue = (
-  { source, added }: Pick<UpstreamConfig, 'source' | 'added'>,
-  found?: ReadonlyMap<string, FoundOut>,
-): Catalogue => catalogueOf(added, found, source)
+export const configuredCatalogue = ({ source, added }: Pick<UpstreamConfig, 'source' | 'added'>): Catalogue =>
+  catalogueOf(added, undefined, source)
 
 /** Those that have tables, by the settings. */
 export const mirroredStreams = (
@@ -275,7 +270,8 @@ export function howToRead(stream: Stream, { dynamic, dictionary }: UpstreamConfi
     load: { readers: settings.loadConnections },
     lookbackFloorMs: lookbackOf(settings, stream),
     lookupsPerMinute: settings.lookupsPerMinute,
-    ...{ keyField: key, versionField: version },
+    keyField: key,
+    versionField: version,
   }
 }
 

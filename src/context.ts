@@ -22,24 +22,18 @@ import { isRelatedDue } from './store/book/related.ts'
 import { SourceDiffers } from './store/book/sources.ts'
 import { claimSources, expectBeforeRun } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
-import { eraseAll, longDeleted, type Relatives, relativesOf, type Traces } from './store/runs/erase.ts'
+import { eraseAll, longDeleted, relativesOf } from './store/runs/erase.ts'
 import { openStore } from './store/runs/open-store.ts'
-import {
-  applyRules,
-  type Cleared,
-  countPrivate,
-  expectRules,
-  waitingChanges,
-} from './store/runs/private-fields.ts'
+import { applyRules, countPrivate, expectRules, waitingChanges } from './store/runs/private-fields.ts'
 import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/runs/progress.ts'
 import { readAgainByKey } from './store/runs/related-work.ts'
 import { keepMeanings } from './store/schema/meaning.ts'
 import { expectMigrated, migrateDatabase, prepareSource } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import { withConnection } from './store/server/session.ts'
-import type { Catalogue, MirroredStream, RelatedStream, ServiceName, Stream } from './streams/catalog.ts'
+import type { Catalogue, MirroredStream, RelatedStream, Stream } from './streams/catalog.ts'
 import { keyIn, sourceIn } from './streams/names.ts'
-import type { PrivateFields, RuleChange } from './streams/private-fields.ts'
+import type { PrivateFields } from './streams/private-fields.ts'
 import type { Records } from './streams/record.ts'
 import { type Override, overridesOf } from './streams/settings.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
@@ -110,37 +104,10 @@ export type SyncContext = AsyncDisposable & {
   /** How the rows of a stream differ from these records now. */
   compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
   readonly descriptions: Descriptions
-  readonly overrides: Overrides
+  readonly overrides: Awaited<ReturnType<typeof openOverrides>>
   /** Shows what the dictionary says by now; what is read by it is read so from now on. */
   takeUpDictionary(): Promise<void>
-  readonly privacy: Privacy
-}
-
-/** What was changed while workers run. */
-export type Overrides = {
-  /** Of all sources, with what else is asked for. */
-  read(): ReturnType<typeof readOverridesAndAsked>
-  /** Says in the log what holds from now on, and returns the sources in which that is something new. */
-  takeUp(stored: readonly Override[]): readonly string[]
-}
-
-/** What the owner wants to have nowhere here (P20). */
-export type Privacy = Pick<PrivateFields, 'wanted' | 'fingerprint'> & {
-  /** Rejects unless what the dictionary says of the private fields of a stream is in force here. */
-  expect(stream: string): Promise<void>
-  /** How the dictionary differs from what is in force, and how much is stored here that would be cleared. */
-  waiting(
-    stream: MirroredStream,
-  ): Promise<{ readonly changes: readonly RuleChange[]; readonly stored: Cleared }>
-  apply(stream: MirroredStream, reason: string): Promise<Cleared>
-  erase(
-    ...erasing: Parameters<typeof eraseAll> extends [unknown, ...infer Rest] ? Rest : never
-  ): Promise<Traces>
-  /** See there. */
-  relativesOf(key: string, stream: string): Promise<readonly Relatives[]>
-  longDeleted(
-    ...asked: Parameters<typeof longDeleted> extends [unknown, ...infer Rest] ? Rest : never
-  ): Promise<readonly string[]>
+  readonly privacy: ReturnType<typeof privacyIn>
 }
 
 export type ContextOptions = Pick<BudgetOptions, 'budgets' | 'workers'> & {
@@ -183,7 +150,7 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
   const shared = { budgets, tokens, observer, freeChunks: () => memory?.freeChunks() }
   const upstreams = opened.adopt(openUpstreams({ ...options, ...shared }), ({ close }) => close())
   const catalogue = await knowAddedStreams({ ...options, database, upstream: upstreams.assignment })
-  const descriptions = await descriptionsFor(options, { database, upstreams, catalogue })
+  const descriptions = await descriptionsFor(options, database, upstreams, catalogue)
   const related = wantedRelated(config, descriptions)
   if (related.length > 0) memory = growLittle()
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
@@ -228,27 +195,28 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
       return await priorityGate.first(() => readCounted(database, given, log))
     },
     isRelatedDue: () => isRelatedDue(database.pool, relatedOptions),
-    compareOnce: (stream, page) =>
-      compareOnce(
-        database.pool,
-        { stream: asChosen(stream, config, descriptions), timeZone: config.sourceTimezone },
-        page,
-      ),
+    compareOnce(stream, page) {
+      const chosen = asChosen(stream, config, descriptions)
+      return compareOnce(database.pool, { stream: chosen, timeZone: config.sourceTimezone }, page)
+    },
     readRelated: (hooks) =>
       readAndNote(database, { ...hooks, ...memory, store, source: relatedSource, streams: related }, log),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
 }
 
-async function openOverrides({ config, stored, log }: ContextOptions, pool: Pool): Promise<Overrides> {
+/** What was changed while workers run. */
+async function openOverrides({ config, stored, log }: ContextOptions, pool: Pool) {
   const { source, dynamic, dictionary } = config
-  const overrides: Overrides = {
+  const overrides = {
+    /** Of all sources, with what else is asked for. */
     async read() {
       const found = await readOverridesAndAsked(pool)
       config.keptAlerts?.takeUp(found.alerts)
       return found
     },
-    takeUp(stored) {
+    /** Says in the log what holds from now on, and returns the sources in which that is something new. */
+    takeUp(stored: readonly Override[]): readonly string[] {
       const taken = dynamic.takeUp(overridesOf(stored, source))
       if (taken === null) return []
       const whose = source === '' ? {} : { source }
@@ -267,37 +235,35 @@ async function openOverrides({ config, stored, log }: ContextOptions, pool: Pool
   return overrides
 }
 
-function privacyIn(
-  { pool }: Database,
-  privateFields: PrivateFields,
-  mirrored: readonly MirroredStream[],
-): Privacy {
+/** What the owner wants to have nowhere here (P20). */
+function privacyIn({ pool }: Database, privateFields: PrivateFields, mirrored: readonly MirroredStream[]) {
   const { wanted, fingerprint, namesOf } = privateFields
   return {
-    ...{ wanted, fingerprint },
-    expect: (stream) => withConnection(pool, (client) => expectRules(client, [stream], privateFields)),
-    async waiting(stream) {
+    wanted,
+    fingerprint,
+    /** Rejects unless what the dictionary says of the private fields of a stream is in force here. */
+    expect: (stream: string) =>
+      withConnection(pool, (client) => expectRules(client, [stream], privateFields)),
+    /** How the dictionary differs from what is in force, and how much is stored here that would be cleared. */
+    async waiting(stream: MirroredStream) {
       const changes = await waitingChanges(pool, stream.name, wanted)
       return { changes, stored: await countPrivate(pool, stream, changes, namesOf(stream.name)) }
     },
-    apply: (stream, reason) =>
+    apply: (stream: MirroredStream, reason: string) =>
       applyRules(pool, stream, { wantedOf: wanted, names: namesOf(stream.name), reason }),
-    erase: (...asked) => eraseAll(pool, ...asked),
-    relativesOf: (key) => relativesOf(pool, mirrored, key),
-    longDeleted: (...asked) => longDeleted(pool, ...asked),
+    erase: eraseAll.bind(null, pool),
+    relativesOf: (key: string, _stream: string) => relativesOf(pool, mirrored, key),
+    longDeleted: longDeleted.bind(null, pool),
   }
 }
 
 /** What the dictionary says now, in the views and in how related records are read. */
 async function showMeanings(
   { config, log }: ContextOptions,
-  {
-    database: { pool },
-    catalogue,
-    descriptions,
-    related,
-  }: Pick<SyncContext, 'database' | 'catalogue' | 'descriptions' | 'related'>,
+  context: Pick<SyncContext, 'database' | 'catalogue' | 'descriptions' | 'related'>,
 ): Promise<void> {
+  const { catalogue, descriptions, related } = context
+  const { pool } = context.database
   const meant = catalogue.map((stream) => asChosen(stream, config, descriptions))
   await keepMeanings(pool, [...meant, ...related], log)
   await readAgainByKey(pool, related)
@@ -361,14 +327,10 @@ const dayMs = 24 * 3_600_000
 /** Reads the descriptions before the first row comes, unless they were looked for within `descriptionAgeMs`. */
 async function descriptionsFor(
   { config, log, migrates = true, isWhole = false, descriptionAgeMs = dayMs }: ContextOptions,
-  given: {
-    readonly database: Database
-    readonly upstreams: Readonly<Record<ServiceName, Upstream | null>>
-    readonly catalogue: Catalogue
-  },
+  { pool }: Database,
+  upstreams: ReturnType<typeof openUpstreams>,
+  catalogue: Catalogue,
 ): Promise<Descriptions> {
-  const { catalogue, upstreams } = given
-  const { pool } = given.database
   const mirrored = mirroredStreams(config, catalogue)
   const descriptions = await openDescriptions({ pool, config, upstreams, catalogue, mirrored, log })
   if (migrates && !isWhole)

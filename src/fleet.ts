@@ -17,8 +17,8 @@ export type Fleet = {
 }
 
 /** `first`: gives what all sources have in common, and is closed last. */
-export function openFleet(first: SyncContext, { isServed = true } = {}): Fleet {
-  const members = new Map<string, SyncContext>(isServed ? [['', first]] : [])
+export function openFleet(first: SyncContext): Fleet {
+  const members = new Map<string, SyncContext>([['', first]])
   const all = <One>(pick: (context: SyncContext) => readonly One[]): readonly One[] =>
     [...members.values()].flatMap(pick)
   const of = (stream: string): SyncContext => {
@@ -26,10 +26,13 @@ export function openFleet(first: SyncContext, { isServed = true } = {}): Fleet {
     if (!member) throw new UsageError(`The source of ${stream} is not read at the moment.`)
     return member
   }
+  const close = async (member: SyncContext | undefined) => {
+    if (member !== first) await member?.[Symbol.asyncDispose]()
+  }
   const remove = async (source: string) => {
     const before = members.get(source)
     members.delete(source)
-    if (before !== first) await before?.[Symbol.asyncDispose]()
+    await close(before)
   }
   const context: SyncContext = {
     database: first.database,
@@ -80,7 +83,7 @@ export function openFleet(first: SyncContext, { isServed = true } = {}): Fleet {
     async add(source, member) {
       const before = members.get(source)
       members.set(source, member)
-      if (before !== first) await before?.[Symbol.asyncDispose]()
+      await close(before)
     },
     remove,
     sources: () => [...members.keys()],

@@ -21,13 +21,12 @@ export type BudgetOptions = {
 
 export function openSharedBudgets(options: BudgetOptions): Budgets & Disposable {
   const { config, database, budgets, workers = () => 0, log } = options
-  const closing = (close: () => void, opened: Budgets) => ({ ...opened, [Symbol.dispose]: close })
-  if (budgets) return closing(() => {}, budgets)
-  const { pool } = database
-  if (config.redisUrl === null)
-    return closing(() => {}, openBudgets({ store: openPostgresBudget(pool), workers, log }))
-  const store = openRedisBudget({ redisUrl: config.redisUrl, deployment: deploymentOf(database), log })
-  return closing(store.close, openBudgets({ store, workers, log }))
+  if (budgets) return { ...budgets, [Symbol.dispose]: () => {} }
+  const store =
+    config.redisUrl === null
+      ? { ...openPostgresBudget(database.pool), close: () => {} }
+      : openRedisBudget({ redisUrl: config.redisUrl, deployment: deploymentOf(database), log })
+  return { ...openBudgets({ store, workers, log }), [Symbol.dispose]: store.close }
 }
 
 /** Programs may reach one Postgres by several addresses. */

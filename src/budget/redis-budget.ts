@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto'
 import type { Logger } from '../log.ts'
-import { openRedis, redisTrouble } from '../redis/connection.ts'
+import { openRedis } from '../redis/connection.ts'
 import type { BudgetStore, SharedPause } from '../upstream/http/budget.ts'
 import { type CircuitState, readCircuitState } from '../upstream/http/circuit-state.ts'
 
@@ -62,6 +62,15 @@ function stateIn(held: string): CircuitState | null {
   }
 }
 
+type Reserved = [
+  isReserved: number,
+  waitUs: number,
+  pauseUs: number,
+  why: string,
+  held: string,
+  nowMs: number,
+]
+
 const inMicroseconds = (ms: number): number => Math.round(ms * 1_000)
 
 /** `deployment`: two may share one Redis. */
@@ -72,13 +81,7 @@ export function openRedisBudget(given: {
 }): BudgetStore & { close(): void } {
   const { redisUrl, deployment, log } = given
   // Whoever asks for a place does without it rather than wait for Redis.
-  const { redis, trouble, close } = openRedis({ redisUrl, name: 'tidemark-budget', retries: 0, log })
-  const run = (script: string, keys: readonly string[], ...given: readonly (string | number)[]) =>
-    redis.eval(script, keys.length, ...keys, ...given).catch((error) => {
-      // That an attempt failed says less than why.
-      const cause = trouble() ?? error
-      throw new Error(redisTrouble(cause), { cause })
-    })
+  const { run, close } = openRedis({ redisUrl, name: 'tidemark-budget', retries: 0, log })
   const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
   /** The first word of a bucket is its host. */
   const keyOf = (bucket: string): string => {
@@ -91,11 +94,8 @@ export function openRedisBudget(given: {
     async reserve(bucket, { count, gapMs, longestMs }, host = null) {
       const asked = [gapMs, longestMs, tooFarAheadMs(gapMs)].map(inMicroseconds)
       const keys = [keyOf(bucket), ...(host === null ? [] : [circuitOf(host)])]
-      const answer = await run(reserveScript, keys, count, ...asked)
-      const [isReserved, waitUs, pauseUs, why, held, nowMs] = answer as [
-        ...[number, number, number, string],
-        ...[string, number],
-      ]
+      const answer = (await run(reserveScript, keys, count, ...asked)) as Reserved
+      const [isReserved, waitUs, pauseUs, why, held, nowMs] = answer
       const pause: SharedPause | null =
         pauseUs > 0 ? { ...JSON.parse(why), leftMs: Math.ceil(pauseUs / 1_000) } : null
       const circuit = { state: stateIn(held), nowMs }

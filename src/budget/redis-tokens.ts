@@ -3,7 +3,7 @@
 
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto'
 import type { Logger } from '../log.ts'
-import { openRedis, redisTrouble } from '../redis/connection.ts'
+import { openRedis } from '../redis/connection.ts'
 import type { Identity, TokenPlace } from '../upstream/auth/shared-tokens.ts'
 
 /** KEYS: the token. Returns it, and for how many milliseconds it stays. */
@@ -25,12 +25,7 @@ export function openRedisTokens(given: {
   readonly log: Logger
 }): TokenPlace & { close(): void } {
   const { redisUrl, deployment, log } = given
-  const { redis, trouble, close } = openRedis({ redisUrl, name: 'tidemark-tokens', retries: 0, log })
-  const run = (script: string, key: string, ...values: readonly (string | number)[]): Promise<unknown> =>
-    redis.eval(script, 1, key, ...values).catch((error) => {
-      const cause = trouble() ?? error
-      throw new Error(redisTrouble(cause), { cause })
-    })
+  const { redis, run, close } = openRedis({ redisUrl, name: 'tidemark-tokens', retries: 0, log })
   const keysOf = (identity: Identity) => {
     const digest = createHash('sha256').update(deployment).update(derived(identity, 'id')).digest('hex')
     const key = `{tidemark-token-${digest.slice(0, 32)}}`
@@ -40,11 +35,11 @@ export function openRedisTokens(given: {
     place: 'Redis',
     async get(identity) {
       const { key } = keysOf(identity)
-      const [held, leftMs] = (await run(getScript, key)) as [string, number]
+      const [held, leftMs] = (await run(getScript, [key])) as [string, number]
       const found = held === '' ? null : opened(identity, key, held)
       if (found === null) return null
       const endsAtMs = found.hasEnd ? Date.now() + leftMs + lastMs : null
-      return { token: found.token, endsAtMs, drop: async () => void (await run(dropScript, key, held)) }
+      return { token: found.token, endsAtMs, drop: async () => void (await run(dropScript, [key], held)) }
     },
     async put(identity, { token, endsAtMs }) {
       const { key } = keysOf(identity)
@@ -56,7 +51,7 @@ export function openRedisTokens(given: {
       const { claim } = keysOf(identity)
       const mine = randomUUID()
       const isMine = await redis.set(claim, mine, 'PX', longestMs, 'NX')
-      return isMine === null ? null : async () => void (await run(dropScript, claim, mine))
+      return isMine === null ? null : async () => void (await run(dropScript, [claim], mine))
     },
     close,
   }

@@ -42,13 +42,7 @@ const actionWords: Readonly<Record<string, readonly [done: string, tried?: strin
 }
 
 /** Nobody did what was refused or failed: they tried to (P18). */
-export function deedInWords({
-  action,
-  result,
-}: {
-  readonly action: string
-  readonly result: string
-}): string {
+export function deedInWords({ action, result }: Record<'action' | 'result', string>): string {
   const [done = action, tried] = actionWords[action] ?? []
   return tried !== undefined && (result === 'refused' || result === 'failed') ? `tried to ${tried}` : done
 }

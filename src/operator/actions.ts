@@ -65,10 +65,8 @@ const probeRestMs = 60_000
 
 async function probe(context: ActionContext, { target }: Order): Promise<Outcome> {
   const stream = changesStreamIn(context, target)
-  if (!(await isProbeDue(context.pool, stream.name, probeRestMs)))
-    throw new NotNow(
-      `${stream.name} was checked less than a minute ago. The page Upstream shows what was seen.`,
-    )
+  const tooSoon = `${stream.name} was checked less than a minute ago. The page Upstream shows what was seen.`
+  if (!(await isProbeDue(context.pool, stream.name, probeRestMs))) throw new NotNow(tooSoon)
   return await inBackground(context, `The check of ${stream.name}`, async (signal) => {
     const { status, note, error } = await probeStream({ ...context.sync.contextOf(stream), signal })
     if (status === 'failed')
@@ -94,10 +92,9 @@ async function approve(context: ActionContext, { target, fields }: Order): Promi
   })
 }
 
-async function backfill(
-  context: ActionContext,
-  { target, fields, by }: Order,
-): Promise<Ended<{ readonly id: string }>> {
+type Asked = Ended<{ readonly id: string }>
+
+async function backfill(context: ActionContext, { target, fields, by }: Order): Promise<Asked> {
   const { pool } = context
   const { stream, span } = await askedSpan(context.sync, target, fields)
   if (fields['dry-run'] !== undefined) return await planBackfill(context.sync, stream, span)
@@ -114,10 +111,9 @@ async function backfill(
   }
 }
 
-async function retryQuarantine(
-  context: ActionContext,
-  { target }: Order,
-): Promise<Ended<readonly RetryOutcome[]>> {
+type Retried = Ended<readonly RetryOutcome[]>
+
+async function retryQuarantine(context: ActionContext, { target }: Order): Promise<Retried> {
   const { pool } = context
   const selection = selectionOf(target === everything ? undefined : target, context.streams)
   await expectEntry(pool, selection)
@@ -166,11 +162,7 @@ const streamIn = ({ streams }: ActionContext, target: string): Stream => pickStr
 const changesStreamIn = (context: ActionContext, target: string) =>
   asChangesStream(streamIn(context, target), context.streams)
 
-type Worked<Detail> = {
-  readonly text: string
-  readonly isFailed?: boolean
-  readonly detail?: Detail
-}
+type Worked<Detail> = Pick<Ended<Detail>, 'text' | 'isFailed' | 'detail'>
 /** Also one that found another run of its kind did nothing of what was asked for. */
 const isUndone = ({ status }: Pick<RunOutcome, 'status'>): boolean =>
   status === 'failed' || status === 'skipped'
@@ -199,10 +191,8 @@ async function inBackground<Detail>(
   if (soon) return { json: { done: true, result: soon.text }, ...soon }
   if (text !== null) return { json: { done: true, result: text }, text }
   goesOn = true
-  return {
-    ...{ text: `${name} has begun. The page Runs shows it.`, json: { done: false }, isUnderWay: true },
-    whenOver: noting.resolve,
-  }
+  const begun = `${name} has begun. The page Runs shows it.`
+  return { text: begun, json: { done: false }, isUnderWay: true, whenOver: noting.resolve }
 }
 
 function requestedKind(text = 'incremental'): Extract<RunKind, 'incremental' | 'lookback' | 'reconcile'> {

@@ -28,20 +28,15 @@ async function setReceiver(context: MirrorContext, { target: name, fields, by }:
   const { alerting, pool } = context
   const keeping = alerting()
   const place = keeping.fixed.get(name)
-  if (place !== undefined)
-    throw new UsageError(
-      `Nothing was changed: ${name} is set up by ${place}, and can be changed only there.`,
-      {
-        field: 'target',
-      },
-    )
+  const onlyThere = `Nothing was changed: ${name} is set up by ${place}, and can be changed only there.`
+  if (place !== undefined) throw new UsageError(onlyThere, { field: 'target' })
   const all = await readAlertSettings(pool)
   const before = all.find((one) => one.key === key)?.value ?? null
-  await keep(context, all, { key, judged: keeping.receiver(name, withoutReason(fields), before), by })
-  const isTold = all.some((one) => one.key.startsWith('rule:') && wordsIn(one.value?.to).includes(name))
-  const next = isTold
-    ? 'Send it a test message to see that it arrives.'
-    : 'Send it a test message to see that it arrives, and add a rule that names it: until then it is told nothing.'
+  await keep(context, all, key, keeping.receiver(name, withoutReason(fields), before), by)
+  const next =
+    rulesFor(name, all).length > 0
+      ? 'Send it a test message to see that it arrives.'
+      : 'Send it a test message to see that it arrives, and add a rule that names it: until then it is told nothing.'
   return {
     text: `The receiver ${name} was ${before === null ? 'added' : 'changed'}. ${takenUp} ${next}`,
     json: { key, removed: false },
@@ -54,11 +49,13 @@ async function setRule(context: MirrorContext, { target: name, fields, by }: Ord
   const keeping = alerting()
   const all = await readAlertSettings(pool)
   const known = {
-    receivers: [...keeping.fixed.keys(), ...receiversIn(all)],
+    receivers: [
+      ...keeping.fixed.keys(),
+      ...all.flatMap((one) => (one.key.startsWith('receiver:') && one.value !== null ? nameIn(one.key) : [])),
+    ],
     streams: [...new Set([...streams.map((one) => one.name), ...(await readStreamNames(pool))])],
   }
-  const judged = keeping.rule(name, withoutReason(fields), known)
-  await keep(context, all, { key, judged, by })
+  await keep(context, all, key, keeping.rule(name, withoutReason(fields), known), by)
   const isNew = !all.some((one) => one.key === key && one.value !== null)
   return {
     text: `The rule ${name} was ${isNew ? 'added' : 'changed'}. ${takenUp}`,
@@ -70,13 +67,8 @@ async function removeAlerting(context: MirrorContext, { target: key, by }: Order
   const before = await own(context, key)
   if (!before?.value || !(await noteAlertSetting(context.pool, { key, value: null, by })))
     throw new UsageError(await noSuch(context, key))
-  const name = key.slice(key.indexOf(':') + 1)
-  const lonely = key.startsWith('rule:')
-    ? []
-    : (await readAlertSettings(context.pool)).filter(
-        (one) => wordsIn(one.value?.to).includes(name) && one.key.startsWith('rule:'),
-      )
-  const rules = lonely.map((one) => one.key.slice('rule:'.length)).join(', ')
+  const naming = key.startsWith('rule:') ? [] : rulesFor(nameIn(key), await readAlertSettings(context.pool))
+  const rules = naming.join(', ')
   return {
     text: `The ${inWords(key)} was removed. ${takenUp} It can be brought back for seven days.${rules === '' ? '' : ` These rules still name it: ${rules}.`}`,
     json: { key, removed: true },
@@ -94,16 +86,12 @@ async function undoAlerting(context: MirrorContext, { target: key, by }: Order):
 
 export const alertSettingActions = { setReceiver, setRule, removeAlerting, undoAlerting }
 
-type Kept = {
-  readonly key: string
-  readonly judged: ReturnType<AlertKeeping['receiver']>
-  readonly by: string
-}
-
 async function keep(
   { pool }: MirrorContext,
   all: readonly AlertSetting[],
-  { key, judged, by }: Kept,
+  key: string,
+  judged: ReturnType<AlertKeeping['receiver']>,
+  by: string,
 ): Promise<void> {
   if ('problem' in judged)
     throw new UsageError(`${judged.problem} Nothing was changed.`, { field: judged.field })
@@ -116,11 +104,13 @@ async function keep(
   await noteAlertSetting(pool, { key, value: judged.value, by })
 }
 
-const wordsIn = (text = ''): readonly string[] => text.split(',').map((one) => one.trim())
-const receiversIn = (all: readonly AlertSetting[]): readonly string[] =>
-  all.flatMap(({ key, value }) =>
-    key.startsWith('receiver:') && value !== null ? key.slice('receiver:'.length) : [],
-  )
+const nameIn = (key: string): string => key.slice(key.indexOf(':') + 1)
+/** The rules of the console that name a receiver. */
+const rulesFor = (receiver: string, all: readonly AlertSetting[]): readonly string[] =>
+  all.flatMap(({ key, value }) => {
+    const told = (value?.to ?? '').split(',').map((one) => one.trim())
+    return key.startsWith('rule:') && told.includes(receiver) ? nameIn(key) : []
+  })
 const inWords = (key: string): string => key.replace(':', ' ')
 
 async function noSuch({ pool }: MirrorContext, key: string): Promise<string> {
@@ -143,9 +133,8 @@ export function aboutAlerting(
   return {
     target: /^(?:receiver|rule):[\w-]{1,40}$/.test(key) ? key : 'something that cannot be a name',
     async standing() {
-      const setting = await own(context, key)
-      if (!setting) return null
-      const { value } = setting
+      const { value } = (await own(context, key)) ?? {}
+      if (value === undefined) return null
       const names = key.startsWith('rule:') ? ruleFields : receiverFields
       return {
         ...Object.fromEntries(names.map((name) => [name, value?.[name] ?? null])),

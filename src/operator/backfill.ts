@@ -92,8 +92,12 @@ export async function planBackfill(
   return {
     text: `${stream.name}: the mirror holds ${count(rows)} rows from ${from} to ${to}; rows that are gone upstream and rows that it lacks are not in this count. The backfill needs about ${count(requests)} requests. ${time} Nothing was read yet.`,
     json: {
-      ...{ stream: stream.name, from: from.toString(), to: to.toString() },
-      ...{ rows, requests, expected_ms: expectedMs },
+      stream: stream.name,
+      from: from.toString(),
+      to: to.toString(),
+      rows,
+      requests,
+      expected_ms: expectedMs,
     },
   }
 }

@@ -15,13 +15,9 @@ type Task = { readonly startedAt: Date; readonly result: Promise<string> }
 
 const defaultTimeoutMs = 3_000
 
-export function openBackgroundTasks({
-  timeoutMs = defaultTimeoutMs,
-  log,
-}: {
-  readonly timeoutMs?: number
-  readonly log: Logger
-}): BackgroundTasks {
+type Options = { readonly timeoutMs?: number; readonly log: Logger }
+
+export function openBackgroundTasks({ timeoutMs = defaultTimeoutMs, log }: Options): BackgroundTasks {
   const stopping = new AbortController()
   const running = new Map<string, Task>()
   return {

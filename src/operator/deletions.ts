@@ -7,11 +7,8 @@ import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'
 
 /** `27,310 of 131,904 rows (20.7 %)`. */
-export function shareMissing({
-  missing,
-  living,
-  isLeast = false,
-}: Pick<BlockedDeletions, 'missing' | 'living' | 'isLeast'>): string {
+export function shareMissing(blocked: Pick<BlockedDeletions, 'missing' | 'living' | 'isLeast'>): string {
+  const { missing, living, isLeast = false } = blocked
   if (missing === null) return 'an unknown number of rows'
   const least = isLeast ? 'at least ' : ''
   if (living === null || living === 0) return `${least}${count(missing)} rows`
@@ -32,11 +29,11 @@ export type EvidenceFact = {
 }
 
 /** Other rows of the stream, which a rejection can let live again. */
-export const othersFoundGone = ({
-  marked,
-  isSinceDecision,
-}: Pick<DeletionEvidence, 'marked' | 'isSinceDecision'>): string =>
-  `${plural(marked, 'other row')} ${marked === 1 ? 'was' : 'were'} found gone and marked deleted ${isSinceDecision ? 'since a person last decided about deletions' : 'within the last day'}`
+export function othersFoundGone(evidence: Pick<DeletionEvidence, 'marked' | 'isSinceDecision'>): string {
+  const { marked, isSinceDecision } = evidence
+  const when = isSinceDecision ? 'since a person last decided about deletions' : 'within the last day'
+  return `${plural(marked, 'other row')} ${marked === 1 ? 'was' : 'were'} found gone and marked deleted ${when}`
+}
 
 export function evidenceFacts(
   evidence: DeletionEvidence,
@@ -45,39 +42,35 @@ export function evidenceFacts(
 ): readonly EvidenceFact[] {
   const { looked, lookedAt: at, mostInARun, marked } = evidence
   const asked = looked.gone + looked.there + looked.unclear
-  const of = (amount: number) => `${count(amount)} of ${count(asked)} looked up by key`
-  const facts: readonly (EvidenceFact | false)[] = [
-    asked === 0 && {
-      ...{ speaks: 'for', tone: 'todo' },
-      text: canLookUp
-        ? 'none of the missing rows was looked up by key yet: a reconcile does it'
-        : 'nothing: the upstream does not let its records be looked up one by one',
-    },
-    asked > 0 && {
-      ...{ speaks: 'for', tone: looked.gone > 0 ? 'ok' : 'todo', at },
-      text: `${of(looked.gone)} are gone`,
-    },
-    looked.there > 0 && {
-      ...{ speaks: 'against', tone: 'bad', at },
-      text: `${of(looked.there)} are still there: the list shows only a part`,
-    },
-    looked.unclear > 0 && {
-      ...{ speaks: 'against', tone: 'warn', at },
-      text: `${of(looked.unclear)} gave an unclear answer`,
-    },
-    marked > 0 && {
-      ...{ speaks: 'for', tone: 'ok' },
-      text: `${othersFoundGone(evidence)} (rows that the upstream marks itself are not counted)`,
-    },
-    (missing === null || missing > mostInARun) && {
-      ...{ speaks: 'against', tone: 'warn' },
-      text:
-        mostInARun > 0
-          ? `never before did a run find that more than ${plural(mostInARun, 'row')} had vanished`
-          : 'no run before has found that a row of it had vanished',
-    },
-  ]
-  return facts.filter((fact) => fact !== false)
+  const facts: EvidenceFact[] = []
+  const lookedUp = (
+    amount: number,
+    speaks: EvidenceFact['speaks'],
+    tone: EvidenceFact['tone'],
+    what: string,
+  ) => facts.push({ speaks, tone, at, text: `${count(amount)} of ${count(asked)} looked up by key ${what}` })
+  if (asked > 0) lookedUp(looked.gone, 'for', looked.gone > 0 ? 'ok' : 'todo', 'are gone')
+  else {
+    const text = canLookUp
+      ? 'none of the missing rows was looked up by key yet: a reconcile does it'
+      : 'nothing: the upstream does not let its records be looked up one by one'
+    facts.push({ speaks: 'for', tone: 'todo', text })
+  }
+  if (looked.there > 0)
+    lookedUp(looked.there, 'against', 'bad', 'are still there: the list shows only a part')
+  if (looked.unclear > 0) lookedUp(looked.unclear, 'against', 'warn', 'gave an unclear answer')
+  if (marked > 0) {
+    const text = `${othersFoundGone(evidence)} (rows that the upstream marks itself are not counted)`
+    facts.push({ speaks: 'for', tone: 'ok', text })
+  }
+  if (missing === null || missing > mostInARun) {
+    const text =
+      mostInARun > 0
+        ? `never before did a run find that more than ${plural(mostInARun, 'row')} had vanished`
+        : 'no run before has found that a row of it had vanished'
+    facts.push({ speaks: 'against', tone: 'warn', text })
+  }
+  return facts
 }
 
 /** How many deletions of the stream are blocked, when `rows` names that very number: no other is approved (P7). */

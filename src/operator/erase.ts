@@ -1,15 +1,14 @@
 // Erasing a record by a person's word, and rows that were marked as deleted long ago (P20). Never what the upstream still shows: it would come
 // again, and its absence would look like a fault of the mirror.
 
-import type { SyncContext } from '../context.ts'
+import type { Pool, SyncContext } from '../context.ts'
 import { pastAlone, readRow, type StoryTable, storyTable } from '../store/book/row-story.ts'
 import { type MirroredStream, relatedBeside } from '../streams/catalog.ts'
 import { assignmentsBeside, isAssignments } from '../streams/names.ts'
 import { typedKey } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
-import { askForRelated } from './related-record.ts'
-import { askUpstream } from './upstream-record.ts'
+import { askForRelated, askUpstream } from './upstream-record.ts'
 
 export type Erased = {
   readonly stream: string
@@ -52,10 +51,7 @@ export async function eraseRecord(
     withRelated && !staysRow && isAssignments(stream.name)
       ? await context.privacy.relativesOf(key, stream.name)
       : await bytesOf(pool, stream, key)
-  const erasing = [
-    { stream, keys: [key], keepsRows: staysRow },
-    ...relatives.map((one) => ({ ...one, keepsRows: staysRow })),
-  ]
+  const erasing = [{ stream, keys: [key] }, ...relatives].map((one) => ({ ...one, keepsRows: staysRow }))
   return {
     ...{ stream: stream.name, staysRow, fingerprint: context.privacy.fingerprint(`${stream.name}\n${key}`) },
     traces: await context.privacy.erase(erasing, { isDryRun }),
@@ -68,10 +64,7 @@ export async function eraseRecord(
 }
 
 /** Without its table nobody can tell which lines of a history are of the record. */
-async function expectTables(
-  pool: SyncContext['database']['pool'],
-  streams: readonly MirroredStream[],
-): Promise<void> {
+async function expectTables(pool: Pool, streams: readonly MirroredStream[]): Promise<void> {
   const alone = await pastAlone(pool, streams)
   if (!alone) return
   const { name, kind } = alone
@@ -84,11 +77,7 @@ async function expectTables(
 type Relatives = Awaited<ReturnType<SyncContext['privacy']['relativesOf']>>[number]
 
 /** The bytes of a file are in a table of their own, under the same key. */
-async function bytesOf(
-  pool: SyncContext['database']['pool'],
-  stream: MirroredStream,
-  key: string,
-): Promise<readonly Relatives[]> {
+async function bytesOf(pool: Pool, stream: MirroredStream, key: string): Promise<readonly Relatives[]> {
   if (stream.kind !== 'related' || stream.bulkField) return []
   const found: Relatives[] = []
   for (const one of relatedBeside([stream])) {
@@ -134,24 +123,25 @@ export function erasedSentence(
   isDryRun: boolean,
 ): string {
   const { rows, history, quarantine, notes } = traces
+  if (rows + history + quarantine + notes === 0 && !staysRow)
+    return `${stream}: nothing of this record is here (fingerprint ${fingerprint}).`
   const parts = [
     plural(rows, 'row'),
     `${plural(history, 'line')} of history`,
     `${plural(quarantine, 'record')} in quarantine`,
     plural(notes, 'note'),
   ]
-  const also = related.filter(({ rows: count }) => count > 0).map((one) => `${one.rows} of ${one.stream}`)
-  const stay = related.filter((one) => one.stay > 0).map((one) => `${one.stay} of ${one.stream}`)
-  if (rows + history + quarantine + notes === 0 && !staysRow)
-    return `${stream}: nothing of this record is here (fingerprint ${fingerprint}).`
+  const amounts = (of: 'rows' | 'stay') =>
+    related.flatMap((one) => (one[of] > 0 ? `${one[of]} of ${one.stream}` : [])).join(', ')
+  const [also, stay] = [amounts('rows'), amounts('stay')]
   return [
     `${stream}: ${isDryRun ? 'would erase' : 'erased'} ${parts.join(', ')} (fingerprint ${fingerprint}).`,
-    ...(staysRow
-      ? ['The upstream has the record, so its row stays, without the fields that are left out.']
-      : []),
-    ...(also.length > 0 ? [`Related rows among them: ${also.join(', ')}.`] : []),
-    ...(stay.length > 0 ? [`These stay, because they exist upstream: ${stay.join(', ')}.`] : []),
-  ].join(' ')
+    staysRow && 'The upstream has the record, so its row stays, without the fields that are left out.',
+    also && `Related rows among them: ${also}.`,
+    stay && `These stay, because they exist upstream: ${stay}.`,
+  ]
+    .filter(Boolean)
+    .join(' ')
 }
 
 const rowsAtOnce = 500
@@ -168,11 +158,12 @@ export async function forgetDeleted(
   for (const stream of [...context.streams, ...context.related]) {
     const ageMs = ageOf(stream.name)
     if (ageMs === null) continue
-    const keys = [...(await privacy.longDeleted(stream, { ageMs, reason: 'absent', limit: rowsAtOnce }))]
-    if (stream.kind === 'related')
-      keys.push(...(await privacy.longDeleted(stream, { ageMs, reason: 'source', limit: rowsAtOnce })))
+    const longDeleted = (reason: 'absent' | 'source', limit: number) =>
+      privacy.longDeleted(stream, { ageMs, reason, limit })
+    const keys = [...(await longDeleted('absent', rowsAtOnce))]
+    if (stream.kind === 'related') keys.push(...(await longDeleted('source', rowsAtOnce)))
     else
-      for (const key of await privacy.longDeleted(stream, { ageMs, reason: 'source', limit: looksAtOnce }))
+      for (const key of await longDeleted('source', looksAtOnce))
         if ((await askUpstream(context, stream, key, signal)).says === 'gone') keys.push(key)
     if (keys.length === 0) continue
     const { rows } = await privacy.erase([{ stream, keys }])

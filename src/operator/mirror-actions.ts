@@ -134,12 +134,13 @@ async function rewind(context: MirrorContext, { target, fields, by, door }: Orde
   const { pool, streams } = context
   const stream = asChangesStream(pickStream(target, streams), streams)
   const { reason, seen, force } = fields
-  if (reason === undefined)
-    throw new UsageError('Say why the position is moved back: the reason is kept with the checkpoint.', {
-      field: 'reason',
-    })
+  const noReason = 'Say why the position is moved back: the reason is kept with the checkpoint.'
+  if (reason === undefined) throw new UsageError(noReason, { field: 'reason' })
   const moved = await moveBack(pool, {
-    ...{ stream, reason, by, target: rewindTargetIn(fields) },
+    stream,
+    reason,
+    by,
+    target: rewindTargetIn(fields),
     isForced: door === 'terminal' && force !== undefined,
     seen: seen === undefined ? null : rowVersionIn(seen),
   })
@@ -174,21 +175,22 @@ async function dropQuarantine(
       `Nothing was dropped: ${plural(there, 'record')} would go, and ${records} was typed. Look again, and type that number.`,
       { field: 'records' },
     )
-  if (reason === undefined || reason === '')
-    throw new UsageError('Say why the records are dropped: the reason is kept with them.', {
-      field: 'reason',
-    })
+  const noReason = 'Say why the records are dropped: the reason is kept with them.'
+  if (!reason) throw new UsageError(noReason, { field: 'reason' })
   await expectEntry(pool, selection)
   const dropped = await dropFromQuarantine(pool, selection, `${reason} (${by})`, through)
   return { text: `${plural(dropped, 'record')} dropped.`, json: { dropped } }
 }
 
 /** What came of it, as the terminal prints it with `--json` and the API answers it. */
-export const outcomeJson = ({ json, text, isUnderWay = false, isFailed = false }: Outcome) => ({
-  ...json,
-  outcome: isUnderWay ? 'begun' : isFailed ? 'failed' : 'done',
-  told: text,
+export const outcomeJson = (outcome: Outcome) => ({
+  ...outcome.json,
+  outcome: resultOf(outcome),
+  told: outcome.text,
 })
+
+export const resultOf = ({ isUnderWay, isFailed }: Outcome) =>
+  isUnderWay ? 'begun' : isFailed ? 'failed' : 'done'
 
 export const mirrorActions = {
   ...silenceActions,

@@ -32,7 +32,7 @@ export function readPositionOptions(values: Asked, options: PositionOptions): Wa
   const field = options[kind]
   const text = String(values[field])
   if (kind === 'version') return { kind, field, position: rowVersionIn(text, field) }
-  if (kind === 'checkpoint') return { kind, field, id: checkpointIn(text, field) }
+  if (kind === 'checkpoint') return { kind, field, id: numberIn(text, noCheckpoint, field) }
   return { kind, field, time: timeIn(text, field) }
 }
 
@@ -43,15 +43,12 @@ export function numberIn(text: string, mistake: string, field: string | null = n
   throw new UsageError(`"${text}" is not ${mistake}`, { field })
 }
 
-export const rowVersionIn = (text: string, field: string | null = null): bigint =>
-  numberIn(
-    text,
-    'a row version: write a whole number from 0 to 9223372036854775807, without signs or separators.',
-    field,
-  )
+const noVersion =
+  'a row version: write a whole number from 0 to 9223372036854775807, without signs or separators.'
+const noCheckpoint = 'a checkpoint: write its number, as `tidemark checkpoints` shows it.'
 
-const checkpointIn = (text: string, field: string): bigint =>
-  numberIn(text, 'a checkpoint: write its number, as `tidemark checkpoints` shows it.', field)
+export const rowVersionIn = (text: string, field: string | null = null): bigint =>
+  numberIn(text, noVersion, field)
 
 const isoTime = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/
 
@@ -72,10 +69,8 @@ export async function findPosition(pool: Pool, stream: ChangesStream, wanted: Wa
   const { field } = wanted
   if (wanted.kind === 'checkpoint') return await checkpointPosition(pool, stream, wanted)
   const time = wanted.time.toISOString()
-  if (wanted.time.getTime() > Date.now())
-    throw new UsageError(`${time} has not come yet. Write a time in the past; without an offset it is UTC.`, {
-      field,
-    })
+  const tooLate = `${time} has not come yet. Write a time in the past; without an offset it is UTC.`
+  if (wanted.time.getTime() > Date.now()) throw new UsageError(tooLate, { field })
   const position = await positionAt(pool, stream.name, wanted.time)
   if (position !== null) return position
   const first = await firstCheckpointAt(pool, stream.name)
@@ -93,11 +88,8 @@ async function checkpointPosition(
   { id, field }: Extract<Wanted, { kind: 'checkpoint' }>,
 ): Promise<bigint> {
   const checkpoint = await findCheckpoint(pool, id)
-  if (!checkpoint)
-    throw new UsageError(
-      `There is no checkpoint ${id}: \`tidemark checkpoints ${stream.name}\` lists them.`,
-      { field },
-    )
+  const noSuch = `There is no checkpoint ${id}: \`tidemark checkpoints ${stream.name}\` lists them.`
+  if (!checkpoint) throw new UsageError(noSuch, { field })
   if (checkpoint.stream !== stream.name)
     throw new UsageError(
       `Checkpoint ${id} belongs to ${checkpoint.stream}, not to ${stream.name}: \`tidemark checkpoints ${stream.name}\` lists those of ${stream.name}.`,

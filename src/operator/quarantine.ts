@@ -95,14 +95,11 @@ export function retrySentence({ stream, status, findings, note, error }: RetryOu
 
 // Which records in quarantine an operator means.
 /** Of all that there may be records of, also of streams that are not configured any more. */
-export const mirroredNames = (streams: readonly Stream[]): readonly { readonly name: string }[] =>
-  [
-    ...new Set(
-      [...knownStreams, ...streams, ...relatedBeside([...knownStreams, ...streams])].map(({ name }) => name),
-    ),
-  ].map((name) => ({
-    name,
-  }))
+export function mirroredNames(streams: readonly Stream[]): readonly { readonly name: string }[] {
+  const all = [...knownStreams, ...streams]
+  const names = new Set([...all, ...relatedBeside(all)].map(({ name }) => name))
+  return [...names].map((name) => ({ name }))
+}
 
 /** A word that is a number is an id, any other a stream. */
 export function selectionOf(target: string | undefined, streams: readonly Stream[]): QuarantineSelection {

@@ -47,27 +47,21 @@ async function listTwice(
 }
 
 /** In one line. */
-export function reconcileSentence({
-  stream,
-  status,
-  findings,
-  tally,
-  note,
-  error,
-  durationMs,
-}: ReconcileOnce & { readonly durationMs: number }): string {
+export function reconcileSentence(outcome: ReconcileOnce & { readonly durationMs: number }): string {
+  const { stream, status, findings, tally, note, error, durationMs } = outcome
   if (status === 'skipped')
     return `${stream}: skipped, because ${note} is reconciling it now. Try again when that is done.`
   if (status === 'failed')
     return `${stream}: the reconcile failed: ${sentence(error?.message ?? 'no reason was recorded')}`
+  const some = (amount: number, what: string) => (amount > 0 ? [`${count(amount)} ${what}`] : [])
   const found = findings
     ? [
         `${count(findings.missedRows)} missed`,
-        ...(findings.late > 0 ? [`${count(findings.late)} late`] : []),
+        ...some(findings.late, 'late'),
         ...otherCauses(findings.differences),
         `${count(findings.marked)} marked deleted`,
-        ...(findings.alive > 0 ? [`${count(findings.alive)} not listed but still there`] : []),
-        ...(findings.unclear > 0 ? [`${count(findings.unclear)} not listed and without a clear answer`] : []),
+        ...some(findings.alive, 'not listed but still there'),
+        ...some(findings.unclear, 'not listed and without a clear answer'),
       ]
     : []
   const counts = `${count(tally.inserted)} new, ${count(tally.updated)} changed, ${count(tally.unchanged)} unchanged`

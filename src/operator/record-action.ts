@@ -17,11 +17,11 @@ import { parseInt64 } from '../streams/record.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { type ActionName, NotNow } from './actions.ts'
 import { aboutAlerting, alertSettingActions } from './alert-settings.ts'
-import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
+import { type MirrorContext, type Order, type Outcome, resultOf } from './mirror-actions.ts'
 import { aboutSetting, settingActions } from './settings.ts'
 
 type Ended = {
-  readonly result: 'done' | 'begun' | 'failed'
+  readonly result: ReturnType<typeof resultOf>
   readonly told: string
   /** What came of it is recorded when it is over, and nothing until then. */
   readonly whenOver?: Outcome['whenOver']
@@ -44,11 +44,8 @@ export async function noteEvent(
   { told, stream = null, ...event }: Event,
 ): Promise<void> {
   const result = event.action === 'lockedOut' ? 'refused' : 'done'
-  await noteAction(
-    client,
-    { ...event, stream, reason: null, confirmed: null, before: null },
-    { result, told },
-  )
+  const noted = { ...event, stream, reason: null, confirmed: null, before: null }
+  await noteAction(client, noted, { result, told })
 }
 
 /** Noted before it is done, so that nothing is done unrecorded. */
@@ -80,9 +77,8 @@ export async function recorded<Result>(
     const isRefused = error instanceof UsageError || error instanceof NotNow
     // P9: what went wrong inside is for the log.
     const elsewhere = deed.door === 'terminal' ? 'The terminal said why.' : 'The log of the worker says why.'
-    await end(
-      isRefused ? { result: 'refused', told: messageOf(error) } : { result: 'failed', told: elsewhere },
-    )
+    const told = isRefused ? messageOf(error) : elsewhere
+    await end({ result: isRefused ? 'refused' : 'failed', told })
     throw error
   }
 }
@@ -95,7 +91,10 @@ export async function performRecorded<Context extends MirrorContext, Done extend
   const { pool, streams, log } = context
   const { who, door, address, target, fields } = order
   const deed: Deed = {
-    ...{ who, door, address, target },
+    who,
+    door,
+    address,
+    target,
     action: name,
     stream: await streamOf(pool, streams, name, target),
     reason: fields.reason ?? null,
@@ -103,15 +102,12 @@ export async function performRecorded<Context extends MirrorContext, Done extend
     ...(name in settingActions && (await aboutSetting(context, target))),
     ...(name in alertSettingActions && aboutAlerting(context, name, target)),
   }
-  return await recorded(
-    { pool, log },
-    deed,
-    () => action(context, order),
-    ({ isUnderWay, isFailed, text, whenOver }) => ({
-      result: isUnderWay ? 'begun' : isFailed ? 'failed' : 'done',
-      ...{ told: text, whenOver },
-    }),
-  )
+  const endOf = (outcome: Outcome): Ended => ({
+    result: resultOf(outcome),
+    told: outcome.text,
+    whenOver: outcome.whenOver,
+  })
+  return await recorded({ pool, log }, deed, () => action(context, order), endOf)
 }
 
 /** The stream that an action is about; null when that cannot be said. */

@@ -45,14 +45,12 @@ export async function moveBack(
 ): Promise<Rewound> {
   const position = await findPosition(pool, stream, target)
   const current = await livePosition(pool, stream.name)
-  if (position === current)
-    throw new UsageError(`${stream.name} is at ${current} already, so there is nothing to go back to.`, {
-      field: target.field,
-    })
+  const refused = (why: string) =>
+    new UsageError(`${stream.name} is at ${current}${why}`, { field: target.field })
+  if (position === current) throw refused(' already, so there is nothing to go back to.')
   if (position > current && !isForced)
-    throw new UsageError(
-      `${stream.name} is at ${current}. Moving it forward to ${position} would skip everything in between; if you want that: \`tidemark rewind\` with --force.`,
-      { field: target.field },
+    throw refused(
+      `. Moving it forward to ${position} would skip everything in between; if you want that: \`tidemark rewind\` with --force.`,
     )
   // While the rewind waits for commits under way, the position may go below the target: then rewindStream() moves nothing.
   return await rewindStream(pool, { stream: stream.name, position, seen: seen ?? current, ...order })

@@ -15,8 +15,7 @@ import {
 import type { MirroredStream } from '../streams/catalog.ts'
 import { settledThrough } from '../streams/settling.ts'
 import { formatDuration, plural } from '../util/text.ts'
-import type { RelatedSays } from './related-record.ts'
-import type { UpstreamSays } from './upstream-record.ts'
+import type { RelatedSays, UpstreamSays } from './upstream-record.ts'
 
 export type Client = Parameters<typeof readReach>[0]
 export type KeyStory = {
@@ -90,6 +89,13 @@ export function eventsOf({ row, notes, events, changes }: Omit<KeyStory, 'stream
   ].toSorted((a, b) => b.at.getTime() - a.at.getTime())
 }
 
+const event = (
+  at: Date | string,
+  tone: KeyEvent['tone'],
+  title: string,
+  parts: readonly Part[],
+): KeyEvent => ({ at: new Date(at), tone, title, parts })
+
 const isSameMoment = (at: Date, other: Date): boolean => Math.abs(at.getTime() - other.getTime()) < 1_000
 
 const isUnchanged = ({ firstSeenAt, syncedAt }: RowStory): boolean =>
@@ -102,31 +108,20 @@ function rowEvents(row: RowStory, last: RowChange | null): readonly KeyEvent[] {
   const isDeletedLast = deletedAt !== null && isSameMoment(deletedAt, syncedAt)
   const by = writtenBy(row)
   const fields = last ? changedFields(last) : []
-  const first: KeyEvent = { at: firstSeenAt, tone: '', title: 'First came', parts: isFirst ? by : [] }
-  const changed: KeyEvent = {
-    ...{ at: syncedAt, tone: '', title: 'Last changed here' },
-    parts: fields.length > 0 ? [...by, ': ', ...fields] : by,
-  }
+  const first = event(firstSeenAt, '', 'First came', isFirst ? by : [])
+  const changed = event(syncedAt, '', 'Last changed here', fields.length > 0 ? [...by, ': ', ...fields] : by)
   const why = `${deletedBecause(row)}.`
+  const living = isFirst || isDeletedLast ? [first] : [first, changed]
+  if (deletedAt === null) return living
   // Many are marked in one piece when all of them are proven: a while after the upstream said that this one is gone.
-  if (deletedAt !== null && row.deletedReason === 'absent' && !isDeletedLast && deletedAt < syncedAt)
+  if (row.deletedReason === 'absent' && !isDeletedLast && deletedAt < syncedAt)
     return [
       first,
-      { at: deletedAt, tone: 'bad', title: 'Found gone', parts: [why] },
-      { at: syncedAt, tone: 'bad', title: 'Marked deleted', parts: ['Marked ', ...by, '.'] },
+      event(deletedAt, 'bad', 'Found gone', [why]),
+      event(syncedAt, 'bad', 'Marked deleted', ['Marked ', ...by, '.']),
     ]
-  return [
-    first,
-    ...(isFirst || isDeletedLast ? [] : [changed]),
-    ...(deletedAt === null
-      ? []
-      : [
-          {
-            ...{ at: deletedAt, tone: 'bad' as const, title: 'Marked deleted' },
-            parts: isDeletedLast ? [`${why} Marked `, ...by, '.'] : [why],
-          },
-        ]),
-  ]
+  const marked = isDeletedLast ? [`${why} Marked `, ...by, '.'] : [why]
+  return [...living, event(deletedAt, 'bad', 'Marked deleted', marked)]
 }
 
 function writtenBy({ runs }: RowStory): readonly Part[] {
@@ -158,12 +153,8 @@ export function partInWords(part: Part): string {
 function changeEvent(change: KeyStory['changes'][number]): KeyEvent {
   const { at, isDeleted, isBack, runId } = change
   const [by, fields] = [runId === null ? [] : ['by ', { run: runId }], changedFields(change)]
-  return {
-    at: new Date(at),
-    tone: isDeleted ? 'bad' : '',
-    title: isDeleted ? 'Gone' : isBack ? 'Came back' : 'Changed',
-    parts: [...by, ...(by.length > 0 && fields.length > 0 ? [': '] : []), ...fields],
-  }
+  const parts = [...by, ...(by.length > 0 && fields.length > 0 ? [': '] : []), ...fields]
+  return event(at, isDeleted ? 'bad' : '', isDeleted ? 'Gone' : isBack ? 'Came back' : 'Changed', parts)
 }
 
 function changedFields({ fields, fieldCount }: RowChange): readonly Part[] {
@@ -175,25 +166,22 @@ function changedFields({ fields, fieldCount }: RowChange): readonly Part[] {
 }
 
 const noteEvents = ({ missingSince, evidence, lateArrivals, missedRows }: KeyNotes): readonly KeyEvent[] => [
-  ...lateArrivals.map(({ version, lateMs, foundAt, run }) => ({
-    ...{ at: new Date(foundAt), tone: 'warn' as const, title: 'Late commit caught' },
-    parts: [
+  ...lateArrivals.map(({ version, lateMs, foundAt, run }) =>
+    event(foundAt, 'warn', 'Late commit caught', [
       `Version ${BigInt(version).toLocaleString('en')} became visible ${formatDuration(lateMs)} after the mirror had passed it.`,
       ...(run === null ? [] : [' Found by ', { run }, '.']),
-    ],
-  })),
-  ...missedRows.map(({ run, foundAt }) => ({
-    ...{ at: new Date(foundAt), tone: 'warn' as const, title: 'Found only by a reconcile' },
-    parts: ['No other run had brought it. Found by ', { run }, '.'],
-  })),
+    ]),
+  ),
+  ...missedRows.map(({ run, foundAt }) =>
+    event(foundAt, 'warn', 'Found only by a reconcile', [
+      'No other run had brought it. Found by ',
+      { run },
+      '.',
+    ]),
+  ),
   ...(missingSince === null
     ? []
-    : [
-        {
-          ...{ at: missingSince, tone: 'warn' as const, title: 'Missing from the list' },
-          parts: evidence === null ? [] : [{ said: evidence }],
-        },
-      ]),
+    : [event(missingSince, 'warn', 'Missing from the list', evidence === null ? [] : [{ said: evidence }])]),
 ]
 
 const mostColumns = 8
@@ -202,23 +190,19 @@ const foundEvents = ({ differences, quarantine }: KeyEvents): readonly KeyEvent[
   ...differences.map(({ cause, fields, foundAt, runId, cure }) => {
     const more = fields.length > mostColumns ? ` and ${fields.length - mostColumns} more` : ''
     const columns = { columns: fields.slice(0, mostColumns).join(', ') }
-    return {
-      ...{ at: foundAt, tone: 'warn' as const, title: `Differed: ${cause}` },
-      parts: [
-        ...(fields.length > 0 ? [columns, `${more} · `] : []),
-        { run: runId },
-        ...(cure === null ? [] : [' · ', { said: cure }]),
-      ],
-    }
+    return event(foundAt, 'warn', `Differed: ${cause}`, [
+      ...(fields.length > 0 ? [columns, `${more} · `] : []),
+      { run: runId },
+      ...(cure === null ? [] : [' · ', { said: cure }]),
+    ])
   }),
-  ...quarantine.map(({ id, reason, firstSeenAt, timesSeen, droppedAt }) => ({
-    ...{ at: firstSeenAt, tone: 'bad' as const, title: 'Went into quarantine' },
-    parts: [
+  ...quarantine.map(({ id, reason, firstSeenAt, timesSeen, droppedAt }) =>
+    event(firstSeenAt, 'bad', 'Went into quarantine', [
       { said: reason },
       `, seen ${plural(timesSeen, 'time')} · `,
       droppedAt === null ? { entry: id } : 'taken out',
-    ],
-  })),
+    ]),
+  ),
 ]
 
 // ── how it stands ────────────────────────────────────────────────────────────────────────────────────────────

@@ -39,11 +39,8 @@ async function unsetSetting(context: MirrorContext, { target: name }: Order): Pr
   if (await removeOverride(context.pool, name))
     return outcomeOf(name, await settingNamed(context, name), before)
   const [source] = parted(name)
-  const own = await readOverrides(context.pool, source)
-  const [near] = nearest(
-    name,
-    own.map((one) => keyIn(source, one.name)),
-  )
+  const changed = (await readOverrides(context.pool, source)).map((one) => keyIn(source, one.name))
+  const [near] = nearest(name, changed)
   throw new UsageError(
     `${name.slice(0, 100)} was not changed while workers run: there is nothing to undo.${near ? ` Did you mean ${near}?` : ''}`,
   )
@@ -64,9 +61,10 @@ export const aboutSetting = async (
 })
 
 /** All settings of a source, with what was changed while workers run. Rejects when there is none of that name. */
-export async function readSettingsOf(given: Given, source = ''): Promise<Settings> {
-  const { rules } = await rulesIn(given, source === environmentSource ? '' : source)
-  return rules.shown(await readOverrides(given.pool, source === environmentSource ? '' : source))
+export async function readSettingsOf(given: Given, asked = ''): Promise<Settings> {
+  const source = asked === environmentSource ? '' : asked
+  const { rules } = await rulesIn(given, source)
+  return rules.shown(await readOverrides(given.pool, source))
 }
 
 const parted = (name: string): readonly [source: string, own: string] => {
@@ -79,13 +77,10 @@ async function rulesIn(
   source: string,
 ): Promise<{ readonly rules: SettingRules; readonly isGone: boolean }> {
   if (source === '') return { rules: settings('', {}), isGone: false }
-  const known = await readAppliedSources(pool)
-  const found = known.find(({ name }) => name === source)
+  const known = new Map((await readAppliedSources(pool)).map((one) => [one.name, one]))
+  const found = known.get(source)
   if (found) return { rules: settings(source, found.settings), isGone: found.goneAt !== null }
-  const [near] = nearest(
-    source,
-    known.map(({ name }) => name),
-  )
+  const [near] = nearest(source, [...known.keys()])
   throw new NotThere(
     `There is no source ${source.slice(0, 100)}.${near ? ` Did you mean ${near}?` : ' `tidemark sources list` shows which there are.'}`,
   )

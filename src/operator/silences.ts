@@ -79,11 +79,10 @@ async function targetIn({ pool, streams }: MirrorContext, word: string): Promise
   const isStream = names.includes(word.replace(/^stream:/, ''))
   if (word === 'all' || /^(?:kind|stream):/.test(word)) {
     if (word === 'all' || (word.startsWith('kind:') ? isKind : isStream)) return word
-  } else if (isKind && isStream)
-    throw new UsageError(`${word} is a kind of problem and a stream: write kind:${word} or stream:${word}.`, {
-      field: 'target',
-    })
-  else if (isKind || isStream) return `${isKind ? 'kind' : 'stream'}:${word}`
+  } else if (isKind && isStream) {
+    const both = `${word} is a kind of problem and a stream: write kind:${word} or stream:${word}.`
+    throw new UsageError(both, { field: 'target' })
+  } else if (isKind || isStream) return `${isKind ? 'kind' : 'stream'}:${word}`
   const open = await readOpenKeys(pool)
   if (open.includes(word)) return word
   throw new UsageError(noSuch(word, [...open, ...kinds, ...names, 'all']), { field: 'target' })

@@ -63,32 +63,25 @@ export function mailOf(receiver: Receiver, news: News): { readonly subject: stri
   const subject = `${sections.map(({ title }) => title).join(', ')}${what}`
   return {
     subject: [...subject].slice(0, 150).join(''),
-    text: sections
-      .map(({ title, lines, more }) =>
-        [
-          title,
-          ...lines.map(({ text, links }) =>
-            [`* ${text}`, ...links.map((link) => `  ${link.title}: ${link.url}`)].join('\n'),
-          ),
-          ...(more ? [`* ${more}`] : []),
-        ].join('\n\n'),
-      )
-      .join('\n\n\n'),
+    text: sections.map(({ title, lines }) => [title, ...lines.map(lineOfMail)].join('\n\n')).join('\n\n\n'),
   }
 }
+
+const lineOfMail = ({ text, links }: Line): string =>
+  [`* ${text}`, ...links.map((link) => `  ${link.title}: ${link.url}`)].join('\n')
 
 // ── words and links ──────────────────────────────────────────────────────────────────────────────────────────
 
 type Link = { readonly title: string; readonly url: string }
 type Line = { readonly text: string; readonly links: readonly Link[] }
-type Section = { readonly title: string; readonly lines: readonly Line[]; readonly more: string | null }
+type Section = { readonly title: string; readonly lines: readonly Line[] }
 
 const testText =
   'This is a test. Problems that last for a minute are told like this: what happened, since when, and what to do.'
 
 function sectionsOf(receiver: Receiver, { begun, over, now, isTest }: News): readonly Section[] {
   const home = receiver.consoleUrl ? [{ title: 'Console', url: receiver.consoleUrl }] : []
-  if (isTest) return [{ title: 'Tidemark: a test', lines: [{ text: testText, links: home }], more: null }]
+  if (isTest) return [{ title: 'Tidemark: a test', lines: [{ text: testText, links: home }] }]
   const needs = begun.filter(({ kind }) => !isNews(kind))
   const news = begun.filter(({ kind }) => isNews(kind))
   const many = (amount: number, one: string, several: string) =>
@@ -100,11 +93,8 @@ function sectionsOf(receiver: Receiver, { begun, over, now, isTest }: News): rea
   ): Section => {
     const groups = byCause(alerts)
     const left = groups.length - mostAlerts
-    return {
-      title: titleOf(groups.length),
-      lines: groups.slice(0, mostAlerts).map(lineOf),
-      more: left <= 0 ? null : `and ${count(left)} more: \`tidemark status\``,
-    }
+    const more = left <= 0 ? [] : [{ text: `and ${count(left)} more: \`tidemark status\``, links: [] }]
+    return { title: titleOf(groups.length), lines: [...groups.slice(0, mostAlerts).map(lineOf), ...more] }
   }
   const begunIn = (group: readonly Alert[]) => begunLine(receiver, group, now)
   return [
@@ -191,20 +181,13 @@ function clean(text: string): string {
 // ── the forms ────────────────────────────────────────────────────────────────────────────────────────────────
 
 const forSlack = (sections: readonly Section[]) => ({
-  text: sections
-    .map(({ title, lines, more }) =>
-      [
-        `*${title}*`,
-        ...lines.map(({ text, links }) =>
-          [`• ${escaped(text)}`, ...links.map((link) => `<${link.url}|${link.title}>`)].join(' '),
-        ),
-        ...(more ? [`• ${more}`] : []),
-      ].join('\n'),
-    )
-    .join('\n\n'),
+  text: sections.map(({ title, lines }) => [`*${title}*`, ...lines.map(lineOfSlack)].join('\n')).join('\n\n'),
   unfurl_links: false,
   unfurl_media: false,
 })
+
+const lineOfSlack = ({ text, links }: Line): string =>
+  [`• ${escaped(text)}`, ...links.map((link) => `<${link.url}|${link.title}>`)].join(' ')
 
 const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
@@ -221,10 +204,9 @@ const forTeams = (sections: readonly Section[]) => ({
         type: 'AdaptiveCard',
         version: '1.4',
         msteams: { width: 'Full' },
-        body: sections.flatMap(({ title, lines, more }) => [
+        body: sections.flatMap(({ title, lines }) => [
           textRun(title, { weight: 'Bolder', size: 'Medium' }),
           ...lines.flatMap(({ text, links }) => [textRun(text, {}), ...actionsOf(links)]),
-          ...(more ? [textRun(more, {})] : []),
         ]),
       },
     },
@@ -236,20 +218,16 @@ const textRun = (text: string, look: Readonly<Record<string, string>>) => ({
   inlines: [{ type: 'TextRun', text, ...look }],
 })
 
-const actionsOf = (links: readonly Link[]) =>
-  links.length === 0
-    ? []
-    : [
-        {
-          type: 'ActionSet',
-          actions: links.map(({ title, url }) => ({ type: 'Action.OpenUrl', title, url })),
-        },
-      ]
+function actionsOf(links: readonly Link[]) {
+  const actions = links.map(({ title, url }) => ({ type: 'Action.OpenUrl', title, url }))
+  return actions.length === 0 ? [] : [{ type: 'ActionSet', actions }]
+}
 
 /** Described by deploy/alerts/alert.schema.json. */
 function forPrograms(receiver: Receiver, { begun, over, now, isTest = false }: News) {
   const entry = (event: 'began' | 'over') => (group: readonly Alert[]) => {
     const [first, ...others] = group
+    const { kind = '', whatToDo = '' } = first ?? {}
     const links = linksOf(receiver, group)
     const urlOf = (wanted: string) => links.find(({ title }) => title === wanted)?.url ?? null
     const isOver = group.every(({ goneSince }) => goneSince !== null)
@@ -257,16 +235,16 @@ function forPrograms(receiver: Receiver, { begun, over, now, isTest = false }: N
     return {
       event,
       key: keyOf(group),
-      kind: first?.kind,
+      kind,
       stream: others.length > 0 ? null : first?.stream,
       ...(others.length > 0 && { sources: sourcesOf(group) }),
-      needs_you: !isNews(first?.kind ?? ''),
+      needs_you: !isNews(kind),
       what: clean(sharedWhat(group, event === 'began' ? 'have' : 'had')),
-      what_to_do: clean(first?.whatToDo ?? ''),
+      what_to_do: clean(whatToDo),
       since: sinceOf(group).toISOString(),
       over_since: isOver ? new Date(overMs).toISOString() : null,
       page_url: urlOf('Console'),
-      runbook: runbookOf(first?.kind ?? ''),
+      runbook: runbookOf(kind),
       runbook_url: urlOf('Runbook'),
     }
   }
@@ -291,43 +269,31 @@ const keyOf = (group: readonly Alert[]): string => {
 function forPagerDuty(receiver: Receiver & Webhook, { begun, over, now, isTest }: News): readonly object[] {
   const { key: routing_key, consoleUrl } = receiver
   const event = (event_action: 'trigger' | 'resolve', key: string, more: object = {}) => ({
-    ...{
-      routing_key,
-      event_action,
-      dedup_key: [...`tidemark ${consoleUrl ?? ''} ${key}`].slice(0, 255).join(''),
-      ...more,
-    },
+    routing_key,
+    event_action,
+    dedup_key: [...`tidemark ${consoleUrl ?? ''} ${key}`].slice(0, 255).join(''),
+    ...more,
   })
-  const trigger = (key: string, summary: string, more: object = {}, severity = 'error') =>
+  const trigger = (key: string, summary: string, severity: 'info' | 'error', more: object) =>
     event('trigger', key, { payload: { summary, severity, source: 'tidemark', ...more }, client: 'Tidemark' })
   if (isTest)
-    return [trigger('test', testText, { timestamp: now.toISOString() }, 'info'), event('resolve', 'test')]
+    return [trigger('test', testText, 'info', { timestamp: now.toISOString() }), event('resolve', 'test')]
+  const began = (group: readonly Alert[]) => {
+    const [{ kind = '', whatToDo = '', stream = null } = {}] = group
+    const about = {
+      timestamp: sinceOf(group).toISOString(),
+      class: kind,
+      component: (group.length === 1 && stream) || undefined,
+      custom_details: { what_to_do: clean(whatToDo), runbook: runbookOf(kind) },
+    }
+    const links = linksOf(receiver, group).map(({ title, url }) => ({ text: title, href: url }))
+    const summary = clean(sharedWhat(group, 'have'))
+    return { ...trigger(keyOf(group), summary, isNews(kind) ? 'info' : 'error', about), links }
+  }
+  const resolved = (keys: readonly string[]) => keys.map((key) => event('resolve', key))
   return [
-    ...byCause(begun).flatMap((group) => [
-      {
-        ...trigger(
-          keyOf(group),
-          clean(sharedWhat(group, 'have')),
-          {
-            ...{
-              timestamp: sinceOf(group).toISOString(),
-              class: group[0]?.kind,
-              component: (group.length === 1 && group[0]?.stream) || undefined,
-            },
-            custom_details: {
-              what_to_do: clean(group[0]?.whatToDo ?? ''),
-              runbook: runbookOf(group[0]?.kind ?? ''),
-            },
-          },
-          isNews(group[0]?.kind ?? '') ? 'info' : 'error',
-        ),
-        links: linksOf(receiver, group).map(({ title, url }) => ({ text: title, href: url })),
-      },
-      ...ownIncidents(group).map((key) => event('resolve', key)),
-    ]),
-    ...byCause(over).flatMap((group) =>
-      [keyOf(group), ...ownIncidents(group)].map((key) => event('resolve', key)),
-    ),
+    ...byCause(begun).flatMap((group) => [began(group), ...resolved(ownIncidents(group))]),
+    ...byCause(over).flatMap((group) => resolved([keyOf(group), ...ownIncidents(group)])),
   ]
 }
 

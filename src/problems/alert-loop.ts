@@ -6,16 +6,14 @@ import type { Logger } from '../log.ts'
 import type { Alert, AlertBook } from '../store/book/problems.ts'
 import type { Silence } from '../store/book/silences.ts'
 import type { News, Receiver } from './alert-body.ts'
-import { isSilencedBy, planAlerts, retryAfter, type Timing } from './alerts.ts'
+import { type AlertRules, isSilencedBy, planAlerts, retryAfter } from './alerts.ts'
 import { AlertUndelivered, deliver } from './deliver.ts'
 import type { Problem } from './stream-problems.ts'
 
-type Round = {
+type Round = Pick<AlertRules, 'timingOf'> & {
   readonly receiver: Receiver
   readonly problems: readonly Problem[]
   readonly book: AlertBook
-  /** Left out: of everything, at any hour. */
-  readonly timingOf?: (problem: Pick<Alert, 'kind' | 'stream' | 'key'>) => Timing | null
   readonly silences?: readonly Silence[]
   readonly now: Date
   /** Null: the message was accepted. */
@@ -85,9 +83,8 @@ function sinceItBegan(alert: Alert, problems: readonly Problem[]): Alert {
 }
 
 const lastToldOf = (alerts: readonly Alert[]): Date | null =>
-  alerts
-    .flatMap(({ toldAt }) => toldAt ?? [])
-    .reduce<Date | null>((last, one) => (last !== null && last > one ? last : one), null)
+  alerts.flatMap(({ toldAt }) => toldAt ?? []).toSorted((one, other) => Number(other) - Number(one))[0] ??
+  null
 
 const defaultEveryMs = 15_000
 /** What a worker knows by itself costs nothing to look at. */
@@ -120,21 +117,15 @@ export async function runAlertLoop(options: Options): Promise<void> {
     keepLooking(options, async () => {
       const there = database()
       if (there === null) return ownEveryMs
+      const { book } = there
       const problems = await there.problems()
       silences = await there.silences()
-      const [at, { book }] = [now(), there]
+      const at = now()
       const round = asked(at)
       if (round === null) return everyMs
       await memory.writeTo(book)
-      await sendAlerts({
-        ...given,
-        ...round,
-        ...(onAllSent && { onAllSent }),
-        problems,
-        silences,
-        book,
-        now: at,
-      })
+      const settled = onAllSent && { onAllSent }
+      await sendAlerts({ ...given, ...round, ...settled, problems, silences, book, now: at })
       memory.remember(await book.read())
       return everyMs
     }),

@@ -23,11 +23,12 @@ export type Timing = {
   /** Nothing is sent at the moment, neither that it began nor that it is over. */
   readonly isHeld: boolean
 }
-type Options = {
-  /** Null: this receiver is not told of it. What it was told before goes on until it is over. */
-  readonly timingOf?: (problem: Pick<Alert, 'kind' | 'stream' | 'key'>) => Timing | null
+type About = Pick<Alert, 'key' | 'kind' | 'stream'>
+export type AlertRules = {
+  /** Null: this receiver is not told of it. What it was told before goes on until it is over. Left out: of everything, at any hour. */
+  readonly timingOf?: (problem: About) => Timing | null
   /** Nobody is told that it began. That it is over is told all the same. */
-  readonly isSilenced?: (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) => boolean
+  readonly isSilenced?: (problem: About) => boolean
 }
 
 const atOnce: Timing = { afterMs: 60_000, isHeld: false }
@@ -38,24 +39,22 @@ export function planAlerts(
   before: readonly Alert[],
   problems: readonly Problem[],
   now: Date,
-  { timingOf = () => atOnce, isSilenced = () => false }: Options = {},
+  { timingOf = () => atOnce, isSilenced = () => false }: AlertRules = {},
 ): AlertPlan {
   const agoMs = (moment: Date) => now.getTime() - moment.getTime()
   const seen = new Set(problems.map(({ key }) => key))
   const hidden = new Set(problems.flatMap(({ hides = [] }) => hides))
-  const quiet = new Set(
-    problems.flatMap(({ key, quietUntil }) => (quietUntil && quietUntil > now ? [key] : [])),
-  )
+  const isQuietNow = ({ quietUntil }: Problem) => Boolean(quietUntil && quietUntil > now)
+  const quiet = new Set(problems.filter(isQuietNow).map(({ key }) => key))
   const standing = problems.flatMap((problem) => {
     const known = before.find(({ key }) => key === problem.key) ?? null
     return known === null && timingOf(problem) === null ? [] : [stand(known, problem, now)]
   })
+  const goneSince = ({ key, toldAt, goneSince: known }: Alert) =>
+    hidden.has(key) && toldAt !== null ? null : (known ?? now)
   const gone = before
     .filter(({ key }) => !seen.has(key))
-    .map((alert) => {
-      const isHidden = hidden.has(alert.key) && alert.toldAt !== null
-      return { ...alert, goneSince: isHidden ? null : (alert.goneSince ?? now) }
-    })
+    .map((alert) => ({ ...alert, goneSince: goneSince(alert) }))
   const isForgotten = ({ kind, toldAt, goneSince }: Alert) =>
     goneSince !== null &&
     (toldAt === null ? agoMs(goneSince) >= forgetUntoldMs : isNews(kind) && agoMs(goneSince) >= eventsLastMs)
@@ -120,30 +119,19 @@ export function byMessage(told: readonly Alert[]): readonly (readonly Alert[])[]
 const isRest = ({ kind, since }: Problem, now: Date): boolean =>
   isNews(kind) && since !== null && now.getTime() - since.getTime() > eventsLastMs / 2
 
-const stand = (known: Alert | null, problem: Problem, now: Date): Alert => ({
-  key: problem.key,
-  kind: problem.kind,
-  stream: problem.stream,
-  what: problem.what,
-  whatToDo: problem.whatToDo,
-  since: known?.since ?? now,
-  goneSince: null,
-  toldAt: known ? known.toldAt : isRest(problem, now) ? now : null,
-  isWorse: known?.isWorse ?? false,
-  attempts: known?.attempts ?? 0,
-  retryAt: known?.retryAt ?? null,
-})
+function stand(known: Alert | null, problem: Problem, now: Date): Alert {
+  const { key, kind, stream, what, whatToDo } = problem
+  const toldAt = isRest(problem, now) ? now : null
+  const before = known ?? { since: now, toldAt, isWorse: false, attempts: 0, retryAt: null }
+  return { ...before, key, kind, stream, what, whatToDo, goneSince: null }
+}
 
 /** Whether somebody muted or acknowledged a problem. */
-export const isSilencedBy =
-  (silences: readonly Silence[], now: Date) => (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) =>
-    silencesOf(problem, silences).some(({ until }) => until === null || until > now)
+export const isSilencedBy = (silences: readonly Silence[], now: Date) => (problem: About) =>
+  silencesOf(problem, silences).some(({ until }) => until === null || until > now)
 
 /** What was said of a problem: of it alone, of its kind, of its stream, or of everything. */
-export const silencesOf = (
-  { key, kind, stream }: Pick<Alert, 'key' | 'kind' | 'stream'>,
-  silences: readonly Silence[],
-): readonly Silence[] =>
+export const silencesOf = ({ key, kind, stream }: About, silences: readonly Silence[]): readonly Silence[] =>
   silences.filter(({ target }) => [key, `kind:${kind}`, `stream:${stream}`, 'all'].includes(target))
 
 /** When a message that could not be delivered is sent again; never earlier than the receiver asked for, up to the longest. */

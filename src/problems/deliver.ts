@@ -54,31 +54,26 @@ const settingOf = ({ setting = 'ALERT_WEBHOOK_URL' }: Receiver): string => setti
 async function postTo(receiver: Receiver & Webhook, body: string, signal: AbortSignal): Promise<void> {
   const { url, proxies = noProxies } = receiver
   const timeout = AbortSignal.timeout(timeoutMs)
+  const undelivered = (why: string, afterMs: number | null = null) =>
+    new AlertUndelivered(receiver, `the receiver ${why}`, afterMs)
+  const setting = settingOf(receiver)
   const { status, headers } = await post(receiver, body, AbortSignal.any([signal, timeout])).catch(
     (error) => {
+      if (timeout.aborted) throw undelivered(`did not answer within ${timeoutMs / 1000} s.`)
       const proxy = proxyOf(new URL(url), proxies)
-      throw new AlertUndelivered(
-        receiver,
-        timeout.aborted
-          ? `the receiver did not answer within ${timeoutMs / 1000} s.`
-          : proxy
-            ? `the receiver cannot be reached through the proxy ${proxy.host} (${reasonOf(error)}). Check ${settingOf(receiver)} and HTTPS_PROXY, or name the receiver in NO_PROXY.`
-            : `the receiver cannot be reached (${reasonOf(error)}). Check ${settingOf(receiver)} and the network.`,
+      throw undelivered(
+        proxy
+          ? `cannot be reached through the proxy ${proxy.host} (${reasonOf(error)}). Check ${setting} and HTTPS_PROXY, or name the receiver in NO_PROXY.`
+          : `cannot be reached (${reasonOf(error)}). Check ${setting} and the network.`,
       )
     },
   )
   if (status >= 200 && status < 300) return
   if (status >= 300 && status < 400)
-    throw new AlertUndelivered(
-      receiver,
-      `the receiver redirects (${status}), which is not followed. Set ${settingOf(receiver)} to the new address.`,
-    )
+    throw undelivered(`redirects (${status}), which is not followed. Set ${setting} to the new address.`)
   const seconds = Number(headers['retry-after'] ?? Number.NaN)
-  throw new AlertUndelivered(
-    receiver,
-    `the receiver answered ${status}. Check ${settingOf(receiver)}.`,
-    Number.isFinite(seconds) ? seconds * 1000 : null,
-  )
+  const afterMs = Number.isFinite(seconds) ? seconds * 1000 : null
+  throw undelivered(`answered ${status}. Check ${setting}.`, afterMs)
 }
 
 type Head = { readonly status: number; readonly headers: IncomingHttpHeaders }

@@ -9,7 +9,6 @@ import { readSymptoms, type StreamSymptoms } from '../store/book/symptoms.ts'
 import type { Stream } from '../streams/catalog.ts'
 import { besideIn, sourceIn } from '../streams/names.ts'
 import { capitalized, sentence } from '../util/text.ts'
-import { type DescriptionSymptoms, descriptionProblems, recordsDiffer } from './openapi-problems.ts'
 import { type Part, titleOf } from './parts.ts'
 import { targetsOf } from './receivers.ts'
 import {
@@ -30,7 +29,7 @@ import {
   stuck,
 } from './stream-problems.ts'
 import { targetsMissed } from './targets.ts'
-import { beliefsChanged, locallyDamaged, schemaDrift, volatileFields, wentBack } from './upstream-changes.ts'
+import { type DescriptionSymptoms, descriptionProblems, whatChanged } from './upstream-changes.ts'
 
 /** What a worker sees of the parts that its work depends on. */
 export type WorkerView = { readonly parts: readonly Part[] }
@@ -62,20 +61,15 @@ const refusal: ServiceFault = {
 const signInAsksLater = 'UPSTREAM_SIGN_IN_ASKS_LATER'
 const longWait: ServiceFault = { codes: ['UPSTREAM_ASKS_LATER', signInAsksLater], failuresThatCount: 1 }
 
-export function findProblems({
-  symptoms,
-  view,
-  rules,
-  descriptions,
-  notices = [],
-  now,
-}: Given): readonly Problem[] {
+export function findProblems(given: Given): readonly Problem[] {
+  const { symptoms, view, rules, descriptions, notices = [], now } = given
   const byService = Map.groupBy(symptoms, ({ stream }) => rules.serviceOf(stream))
   const letInAt = new Map([...byService].map(([service, some]) => [service, lastSuccessOf(some)]))
   const refused = servicesWith(refusal, symptoms, rules, letInAt)
   const toldToWait = servicesWith(longWait, symptoms, rules, letInAt)
   const hasCause = (service: string) => refused.has(service) || toldToWait.has(service)
-  const down = servicesDown(view)
+  const allDown = partsDown(view.parts)
+  const down = allDown.filter(isService)
   const namesDown = new Set(down.map(({ name }) => name))
   const isDown = (service: string) => hasCause(service) || namesDown.has(service)
   const ofServices = [
@@ -85,48 +79,48 @@ export function findProblems({
     ...[...refused].map(tokenRefused),
     ...[...toldToWait].filter(([service]) => !refused.has(service)).map(longWaitAsked),
   ]
-  const hiddenBy = ({ key, kind }: Problem) =>
-    (byService.get(key.slice(kind.length + 1)) ?? []).flatMap(({ stream }) => [
-      `failing:${stream}`,
-      `stale:${stream}`,
-    ])
+  const hiddenBy = ({ key, kind }: Problem) => {
+    const streams = byService.get(key.slice(kind.length + 1)) ?? []
+    return streams.flatMap(({ stream }) => [`failing:${stream}`, `stale:${stream}`])
+  }
   return [
-    ...partsDown(view),
+    ...allDown.filter(isNoService).map(partDown),
     ...ofServices.map((one) => ({ ...one, hides: hiddenBy(one) })),
     ...notices.flatMap(noticeProblem),
-    ...symptoms.flatMap((one) => [
-      ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
-      ...(rules.targetOf ? targetsMissed(one, rules.targetOf(one.stream), now) : []),
-      ...accessLost(one),
-      ...inconclusive(one),
-      ...stuck(one),
-      ...deletionsBlocked(one),
-      ...deletionsFrozen(one, rules.frozenAfterMs(one.stream)),
-      ...quarantined(one),
-      ...missedRows(one),
-      ...beliefsChanged(one),
-      ...wentBack(one),
-      ...locallyDamaged(one),
-      ...volatileFields(one),
-      ...schemaDrift(one),
-      ...recordsDiffer(one),
-    ]),
+    ...symptoms.flatMap((one) =>
+      [
+        isDown(rules.serviceOf(one.stream)) ? null : [failing(one), stale(one, rules.isStale, now)],
+        rules.targetOf ? targetsMissed(one, rules.targetOf(one.stream), now) : null,
+        accessLost(one),
+        inconclusive(one),
+        stuck(one),
+        deletionsBlocked(one),
+        deletionsFrozen(one, rules.frozenAfterMs(one.stream)),
+        quarantined(one),
+        missedRows(one),
+        whatChanged(one),
+      ]
+        .flat()
+        .filter((problem) => problem !== null),
+    ),
     ...(descriptions ? descriptionProblems(descriptions) : []),
   ]
 }
 
-const partsDown = ({ parts }: WorkerView): readonly Problem[] =>
-  parts.filter(({ kind, isUp, isStarting }) => !isUp && !isStarting && kind !== 'service').map(partDown)
-
 /** All that is known without Postgres. */
-export const problemsOfParts = (view: WorkerView, now: Date): readonly Problem[] => [
-  ...partsDown(view),
-  ...servicesDown(view).map((service) => serviceDown(service, [], now)),
+export const problemsOfParts = ({ parts }: WorkerView, now: Date): readonly Problem[] => [
+  ...partsDown(parts).filter(isNoService).map(partDown),
+  ...partsDown(parts)
+    .filter(isService)
+    .map((service) => serviceDown(service, [], now)),
 ]
 
 /** A service of which nothing is known yet is not called down. */
-const servicesDown = ({ parts }: WorkerView): readonly Part[] =>
-  parts.filter(({ kind, state }) => kind === 'service' && state === 'down')
+export const partsDown = (parts: readonly Part[]): readonly Part[] =>
+  parts.filter((part) => (isService(part) ? part.state === 'down' : !part.isUp && !part.isStarting))
+
+const isService = ({ kind }: Part): boolean => kind === 'service'
+const isNoService = (part: Part): boolean => !isService(part)
 
 const partDown = (part: Part): Problem => {
   const title = titleOf(part)
@@ -245,11 +239,8 @@ export async function readProblems({ pool, view, now, ...configured }: Options):
 }
 
 /** As the settings of each stream are at the moment. */
-export function problemRules({
-  streams,
-  config,
-  settingsOf = () => config.dynamic.now(),
-}: Pick<Options, 'streams' | 'config' | 'settingsOf'>): ProblemRules {
+export function problemRules(options: Pick<Options, 'streams' | 'config' | 'settingsOf'>): ProblemRules {
+  const { streams, config, settingsOf = () => config.dynamic.now() } = options
   const byName = new Map(streams.map((stream) => [stream.name, stream]))
   const targets = targetsOf(config)
   return {
@@ -273,15 +264,11 @@ export async function readProblemsElsewhere(
   now: Date,
 ): Promise<readonly Problem[]> {
   return (await readProblemsOfNamed(pool)).map(({ key, kind, stream, what, since }) => {
-    const problem = problemOf(kind as ProblemKind, stream, key.slice(kind.length + 1), {
-      ...{ since, what },
-      isLong: since !== null && now.getTime() - since.getTime() > outageMs,
-      whatToDo: '',
-    })
-    return {
-      ...problem,
-      whatToDo: `\`tidemark status --source ${sourceOfProblem(problem)}\` says what to do.`,
-    }
+    const isLong = since !== null && now.getTime() - since.getTime() > outageMs
+    const source = sourceOfProblem({ key, kind, stream })
+    const whatToDo = `\`tidemark status --source ${source}\` says what to do.`
+    const words = { since, what, isLong, whatToDo }
+    return problemOf(kind as ProblemKind, stream, key.slice(kind.length + 1), words)
   })
 }
 
@@ -303,13 +290,7 @@ const noticed = {
 function noticeProblem({ key, since, what }: Notice): Problem[] {
   const [kind = '', subject = ''] = key.split(':')
   const known = Object.keys(noticed).find((one): one is keyof typeof noticed => one === kind)
-  return known
-    ? [
-        problemOf(known, known === 'private_fields' ? subject : null, subject, {
-          since,
-          what,
-          whatToDo: noticed[known],
-        }),
-      ]
-    : []
+  if (known === undefined) return []
+  const stream = known === 'private_fields' ? subject : null
+  return [problemOf(known, stream, subject, { since, what, whatToDo: noticed[known] })]
 }

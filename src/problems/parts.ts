@@ -73,20 +73,11 @@ export function openParts(
 ): Parts {
   const openedMs = nowMs()
   const known = new Map<string, Known>(
-    given.map((part) => [
-      part.name,
-      {
-        ...{
-          given: part,
-          workedMs: null,
-          failure: null,
-          since: new Date(),
-          sinceMs: openedMs,
-          wasSilent: true,
-        },
-        state: part.kind === 'receiver' ? 'not tried' : 'not yet',
-      },
-    ]),
+    given.map((part) => {
+      const state = part.kind === 'receiver' ? 'not tried' : 'not yet'
+      const unseen = { workedMs: null, failure: null, wasSilent: true }
+      return [part.name, { given: part, state, since: new Date(), sinceMs: openedMs, ...unseen }]
+    }),
   )
 
   /** Since when requests get to services. While Postgres or the queue is away, no silence of a service means anything. */
@@ -104,7 +95,7 @@ export function openParts(
     if (state === part.state) return
     const { state: before, since, wasSilent } = part
     Object.assign(part, { state, since: new Date(), sinceMs: nowMs(), wasSilent: failureOf(part) === null })
-    tell(log, part, nowMs(), { before, lastedMs: part.since.getTime() - since.getTime() })
+    tell(log, part, nowMs(), before, part.since.getTime() - since.getTime())
     if (state !== 'works' || before !== 'down') return
     part.given.onReturn?.()
     onReturn?.({ ...part.given, since, wasSilent })
@@ -142,20 +133,14 @@ function stateOf(part: Known, nowMs: number, reachedMs: number): Part['state'] {
   return isBroken || isSilent ? 'down' : 'works'
 }
 
-const titles: Readonly<Record<Exclude<PartKind, 'service'>, string>> = {
-  database: 'Postgres',
-  queue: 'the queue',
-  receiver: 'the receiver of alerts',
+const words: Readonly<Record<PartKind, { readonly title: string; readonly work: string }>> = {
+  database: { title: 'Postgres', work: 'write' },
+  queue: { title: 'the queue', work: 'job' },
+  service: { title: 'the service', work: 'request' },
+  receiver: { title: 'the receiver of alerts', work: 'message' },
 }
 export const titleOf = ({ name, kind }: Pick<Part, 'name' | 'kind'>): string =>
-  kind === 'service' ? `the ${name} service` : titles[kind]
-
-const workOf: Readonly<Record<PartKind, string>> = {
-  database: 'write',
-  queue: 'job',
-  service: 'request',
-  receiver: 'message',
-}
+  kind === 'service' ? `the ${name} service` : words[kind].title
 
 function shownOf(part: Known, nowMs: number): Part {
   const { given, state, since } = part
@@ -175,7 +160,7 @@ const startMs = 30_000
 const longestReason = 400
 
 function reasonOf({ given, workedMs }: Known, failure: unknown, nowMs: number): string {
-  const work = workOf[given.kind]
+  const { work } = words[given.kind]
   if (failure !== null) {
     // On one line, as other programs show it, and without secrets (P9).
     const text = redact(messageOf(failure)).replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
@@ -188,11 +173,9 @@ function reasonOf({ given, workedMs }: Known, failure: unknown, nowMs: number): 
 
 function publicReasonOf(failure: unknown): string {
   const { code, status } = failure as { readonly code?: unknown; readonly status?: unknown }
-  const known = [
-    ...(typeof code === 'string' ? [code] : []),
-    ...(typeof status === 'number' ? [`status ${status}`] : []),
-  ]
-  return `Requests fail${known.length === 0 ? '' : ` (${known.join(', ')})`}. \`tidemark status\`, the console and the log say more.`
+  const known = [typeof code === 'string' && code, typeof status === 'number' && `status ${status}`]
+  const seen = known.filter(Boolean).join(', ')
+  return `Requests fail${seen && ` (${seen})`}. \`tidemark status\`, the console and the log say more.`
 }
 
 export const isDiskFull = (failure: unknown): boolean => /^(?:53100|ENOSPC)$/.test(codeOf(failure))
@@ -230,40 +213,24 @@ function whatToDo(kind: PartKind, failure: unknown): string {
 }
 
 /** The outages of services and of receivers are logged by those who meet them. */
-function tell(
-  log: Logger,
-  part: Known,
-  nowMs: number,
-  { before, lastedMs }: { readonly before: Part['state']; readonly lastedMs: number },
-): void {
-  const { kind, name } = part.given
-  if (kind === 'receiver' || part.state === 'not tried') return
+function tell(log: Logger, part: Known, nowMs: number, before: Part['state'], lastedMs: number): void {
+  const { kind } = part.given
+  if (kind === 'receiver') return
   const failure = failureOf(part)
   if (kind === 'service' && (failure !== null || before !== 'works')) return
-  const [title, lasted] = [titleOf({ name, kind }), formatDuration(lastedMs)]
-  if (part.state === 'down')
-    log.warn(
-      { err: failure },
-      `${title} does not work; runs wait until it does: ${reasonOf(part, failure, nowMs)}`,
-    )
-  else if (part.state === 'works' && before === 'down') log.info(`${title} works again, after ${lasted}`)
+  const title = titleOf(part.given)
+  const why = `${title} does not work; runs wait until it does: ${reasonOf(part, failure, nowMs)}`
+  if (part.state === 'down') log.warn({ err: failure }, why)
+  else if (part.state === 'works' && before === 'down')
+    log.info(`${title} works again, after ${formatDuration(lastedMs)}`)
 }
 
 /** A part that does not work, as a worker noted it for others; a worker of another version may have noted something else. */
-export function notedPart({
-  name,
-  kind,
-  since,
-  reason,
-  whatToDo: what,
-}: Readonly<Record<string, unknown>>): Part[] {
-  const known = Object.keys(workOf).find((one): one is PartKind => one === kind)
-  if (known === undefined || typeof name !== 'string') return []
-  return [
-    {
-      ...{ name, kind: known, isUp: false, state: 'down', since: new Date(String(since)) },
-      reason: typeof reason === 'string' ? reason : null,
-      whatToDo: typeof what === 'string' ? what : null,
-    },
-  ]
+export function notedPart(noted: Readonly<Record<string, unknown>>): Part[] {
+  const { name, since } = noted
+  const kind = Object.keys(words).find((one): one is PartKind => one === noted.kind)
+  if (kind === undefined || typeof name !== 'string') return []
+  const textOf = (value: unknown) => (typeof value === 'string' ? value : null)
+  const [reason, what] = [textOf(noted.reason), textOf(noted.whatToDo)]
+  return [{ name, kind, isUp: false, state: 'down', since: new Date(String(since)), reason, whatToDo: what }]
 }

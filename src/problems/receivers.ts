@@ -8,6 +8,7 @@ import {
   shortestAfterMs,
   type Targets,
 } from '../config/alert-file.ts'
+import type { Way } from '../config/alert-receivers.ts'
 import type { KeptAlerts, Texts } from '../config/kept-alerts.ts'
 import type { Config } from '../config/load.ts'
 import { environmentSource } from '../streams/names.ts'
@@ -69,65 +70,56 @@ export function alertingOf(config: Config): Alerting {
   const { settings, problem } = readAlertFile(config)
   const kept = config.keptAlerts.now(kinds)
   const links = { consoleUrl, runbooksUrl }
-  const variable = 'ALERT_WEBHOOK_URL'
-  const first: NamedReceiver = {
-    ...{ name: defaultReceiver, setting: variable, from: variable },
-    ...{ url: url ?? '', proxies, format, ...links },
-  }
-  const fixed: NamedReceiver[] = [...settings.receivers].map(([name, way]) => ({
-    ...{ ...way, ...links, name, setting: `receiver ${name} of ${file}`, from: 'file' as const },
-  }))
-  const isFixed = (name: string) => settings.receivers.has(name)
-  const own: NamedReceiver[] = [...kept.receivers].map(([name, way]) => ({
-    ...{ ...way, ...links, name, setting: `receiver ${name} of the console`, from: 'console' as const },
-  }))
-  const everything: Rule = {
-    ...{ to: [defaultReceiver], kinds: null, streams: null, sources: null, quiet, afterMs: shortestAfterMs },
-  }
-  const receivers = [...(url === null ? [] : [first]), ...fixed, ...own.filter(({ name }) => !isFixed(name))]
+  const named = (from: 'file' | 'console', where: string | null, ways: ReadonlyMap<string, Way>) =>
+    [...ways].map(([name, way]): NamedReceiver => {
+      return { ...way, ...links, name, setting: `receiver ${name} of ${where}`, from }
+    })
+  const own = named('console', 'the console', kept.receivers)
+  const { used = [], hidden = [] } = Object.groupBy(own, ({ name }) =>
+    settings.receivers.has(name) ? 'hidden' : 'used',
+  )
+  const receivers = [...named('file', file, settings.receivers), ...used]
   const rules: NamedRule[] = [
-    ...(url === null ? [] : [{ ...everything, from: variable as From, name: null }]),
     ...settings.rules.map((rule) => ({ ...rule, from: 'file' as const, name: null })),
     ...[...kept.rules].map(([name, rule]) => ({ ...rule, from: 'console' as const, name })),
   ]
+  if (url !== null) {
+    const [name, setting] = [defaultReceiver, 'ALERT_WEBHOOK_URL'] as const
+    receivers.unshift({ name, setting, from: setting, url, proxies, format, ...links })
+    const everything = { kinds: null, streams: null, sources: null, afterMs: shortestAfterMs }
+    rules.unshift({ ...everything, to: [name], quiet, from: setting, name: null })
+  }
+  const unused = hidden.map(
+    ({ name }) =>
+      `The receiver ${name} of the console is not used, because ${file} has one of that name: remove one of them.`,
+  )
   return {
-    ...{ targets: targetsOf(config), receivers, rules, problem },
+    targets: targetsOf(config),
+    receivers,
+    rules,
+    problem,
     remarks: [...settings.remarks, ...remarksOn(receivers, rules)],
     keepsNone: config.keptAlerts.keepsNone,
-    unusable: [
-      ...kept.problems,
-      ...own
-        .filter(({ name }) => isFixed(name))
-        .map(
-          ({ name }) =>
-            `The receiver ${name} of the console is not used, because ${file} has one of that name: remove one of them.`,
-        ),
-    ],
+    unusable: [...kept.problems, ...unused],
   }
 }
 
 /** What is hardly meant in what was set up in the console; of the file its own remarks say it. */
-const remarksOn = (receivers: readonly NamedReceiver[], rules: readonly NamedRule[]): readonly string[] => [
-  ...untoldInWords(
-    receivers.flatMap(({ name, from }) =>
-      from !== 'console' || rules.some(({ to }) => to.includes(name)) ? [] : [name],
-    ),
-  ),
-  ...rules.flatMap(({ name: rule, from, to }) =>
-    from !== 'console'
-      ? []
-      : to
-          .filter((one) => receivers.every(({ name }) => name !== one))
-          .map((one) => `The rule ${rule} names ${one}, which is no receiver now.`),
-  ),
-]
-
-const untoldInWords = (names: readonly string[]): readonly string[] =>
-  names.length === 0
-    ? []
-    : [
-        `${names.join(', ')} ${names.length === 1 ? 'is told nothing: no rule names it' : 'are told nothing: no rule names them'}.`,
-      ]
+function remarksOn(receivers: readonly NamedReceiver[], rules: readonly NamedRule[]): readonly string[] {
+  const told = new Set(rules.flatMap(({ to }) => to))
+  const known = new Set(receivers.map(({ name }) => name))
+  const untold = receivers.filter(({ name, from }) => from === 'console' && !told.has(name))
+  const names = untold.map(({ name }) => name).join(', ')
+  const nothing =
+    untold.length === 1 ? 'is told nothing: no rule names it' : 'are told nothing: no rule names them'
+  const lost = rules
+    .filter(({ from }) => from === 'console')
+    .flatMap(({ name, to }) => to.filter((one) => !known.has(one)).map((one) => [name, one]))
+  return [
+    ...(untold.length === 0 ? [] : [`${names} ${nothing}.`]),
+    ...lost.map(([rule, one]) => `The rule ${rule} names ${one}, which is no receiver now.`),
+  ]
+}
 
 /** What is allowed to be set up in the console, and what is kept of it. */
 export type AlertKeeping = {

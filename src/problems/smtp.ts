@@ -28,7 +28,7 @@ export async function sendMail(
 ): Promise<readonly string[]> {
   const { host, port, isTls, mayBePlain, from, to } = mailbox
   const plain = isTls ? null : connect({ host, port })
-  const sockets: Socket[] = [plain ?? secured({ ...mailbox, port })]
+  const sockets: Socket[] = [plain ?? secured(mailbox)]
   const onAbort = () => {
     for (const socket of sockets) socket.destroy(new Error('it took too long'))
   }
@@ -46,7 +46,7 @@ export async function sendMail(
       // Whoever is on the way could have put it there.
       if (server.hasMore()) throw new Error('the mail server said more than it was asked before TLS began')
       plain.removeAllListeners('data')
-      const socket = secured({ ...mailbox, socket: plain })
+      const socket = secured(mailbox, plain)
       sockets.push(socket)
       server = await opened(socket, 'secureConnect')
       offers = await greet(server)
@@ -70,14 +70,10 @@ export async function sendMail(
 }
 
 /** Where it might as well be plain, any certificate will do. */
-const secured = ({
-  host,
-  mayBePlain,
-  ...how
-}: Mailbox & { readonly port?: number; readonly socket?: Socket }): Socket =>
+const secured = ({ host, port, mayBePlain }: Mailbox, socket?: Socket): Socket =>
   connectTls({
     host,
-    ...(how.socket ? { socket: how.socket } : { port: how.port }),
+    ...(socket ? { socket } : { port }),
     ...(isIP(host) === 0 && { servername: host }),
     rejectUnauthorized: !mayBePlain,
   })

@@ -4,41 +4,8 @@ import type { StreamSymptoms } from '../store/book/symptoms.ts'
 import { sourceIn } from '../streams/names.ts'
 import { count, formatDuration, plural, sentence, utcMinute } from '../util/text.ts'
 
-/** Each has a runbook page, docs/operations/<kind-with-dashes>.md. */
-export const problemKinds = [
-  'part_down',
-  'service_down',
-  'token_refused',
-  'told_to_wait',
-  'webhooks',
-  'related_off',
-  'private_fields',
-  'access_lost',
-  'inconclusive',
-  'stuck',
-  'failing',
-  'stale',
-  'target_missed',
-  'deletions_blocked',
-  'deletions_frozen',
-  'quarantine',
-  'missed_rows',
-  'belief_changed',
-  'upstream_restored',
-  'local_damage',
-  'volatile_field',
-  'schema_drift',
-  'contract_differs',
-  'contract_changed',
-  'contract_unusable',
-  'dictionary',
-  'source_stopped',
-  'sources_file',
-] as const
-export type ProblemKind = (typeof problemKinds)[number]
-
-/** What each means, for the manual, which has a runbook for each (docs/operations). */
-export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
+/** What each kind means, for the manual, which has a runbook for each: docs/operations/<kind-with-dashes>.md. */
+export const problemMeanings = {
   part_down:
     'no work goes through Postgres or the queue, so nothing is read; or the receiver of alerts takes no messages',
   service_down:
@@ -46,9 +13,9 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',
   told_to_wait: 'the upstream asks to be left alone for longer than an hour; Tidemark tries once an hour',
   webhooks: 'the worker is not subscribed to the webhooks of the upstream, although PUBLIC_URL is set',
+  related_off: 'the upstream has switched off extended reads, so related records cannot be read',
   private_fields:
     'the dictionary leaves out or masks other fields of a stream than are left out or masked here, or MASK_KEY is another one; the stream is not read',
-  related_off: 'the upstream has switched off extended reads, so related records cannot be read',
   access_lost:
     'the upstream returns no records any more, although rows are stored here: CLIENT_GUID is wrong, or a permission was taken away',
   inconclusive:
@@ -76,19 +43,20 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   contract_changed: 'the description of the upstream changed: fields, types, limits or operations',
   contract_unusable:
     'the description of the upstream cannot be used; types come from the data, and rows are read as usual',
+  dictionary: 'the file that says what the data means has mistakes; what it said before holds',
   source_stopped:
     'one of several sources is not read: its settings cannot be used, a secret of it cannot be read, or its rows came from another upstream; the others are read',
   sources_file:
     'the file of sources has mistakes, or is older than one that was applied; what held before holds',
-  dictionary: 'the file that says what the data means has mistakes; what it said before holds',
-}
+} as const satisfies Readonly<Record<string, string>>
+export type ProblemKind = keyof typeof problemMeanings
+export const problemKinds = Object.keys(problemMeanings) as readonly ProblemKind[]
+
+const news =
+  /^(?:belief_changed|upstream_restored|local_damage|volatile_field|schema_drift|contract_differs|contract_changed)$/
 
 /** Kinds that are events: worth knowing, and over by themselves. All others last until something is done. */
-export const isNews = (kind: string): boolean =>
-  [
-    ...['belief_changed', 'upstream_restored', 'local_damage', 'volatile_field', 'schema_drift'],
-    ...['contract_differs', 'contract_changed'],
-  ].includes(kind)
+export const isNews = (kind: string): boolean => news.test(kind)
 
 export const runbookOf = (kind: string): string => `docs/operations/${kind.replaceAll('_', '-')}.md`
 
@@ -117,10 +85,7 @@ export type Problem = {
   readonly runbook: string
 }
 
-type Words = Pick<
-  Problem,
-  'since' | 'isLong' | 'quietUntil' | 'size' | 'hides' | 'what' | 'seen' | 'whatToDo'
->
+type Words = Omit<Problem, 'key' | 'kind' | 'stream' | 'runbook'>
 
 /** `subject` distinguishes it from others of its kind. */
 export const problemOf = (
@@ -160,34 +125,20 @@ export type IsStale = (stream: string, readThroughAt: Date, now: Date) => boolea
 
 const failuresThatCount = 3
 
-export function inconclusive({
-  stream,
-  inconclusiveRuns,
-  inconclusiveSince,
-  hiddenSince,
-}: StreamSymptoms): Problem[] {
-  if (inconclusiveRuns < failuresThatCount || hiddenSince !== null) return []
-  return [
-    ofStream('inconclusive', stream, {
-      ...{ since: inconclusiveSince, hides: stuckKeys(stream) },
-      what: `${stream}: ${count(inconclusiveRuns)} polls in a row could not be trusted: their answers lacked records that are stored here. Tidemark changed no row, and the stream does not count as up to date.`,
-      whatToDo: `Check CLIENT_GUID and the permissions of the integration user. \`tidemark status ${stream}\` shows which record was missing, \`tidemark probe\` tests the upstream now.`,
-    }),
-  ]
+export function inconclusive(symptoms: StreamSymptoms): Problem | null {
+  const { stream, inconclusiveRuns, inconclusiveSince, hiddenSince } = symptoms
+  if (inconclusiveRuns < failuresThatCount || hiddenSince !== null) return null
+  return ofStream('inconclusive', stream, {
+    since: inconclusiveSince,
+    hides: stuckKeys(stream),
+    what: `${stream}: ${count(inconclusiveRuns)} polls in a row could not be trusted: their answers lacked records that are stored here. Tidemark changed no row, and the stream does not count as up to date.`,
+    whatToDo: `Check CLIENT_GUID and the permissions of the integration user. \`tidemark status ${stream}\` shows which record was missing, \`tidemark probe\` tests the upstream now.`,
+  })
 }
 
-export function stuck({
-  stream,
-  stuckRuns,
-  stuckSince,
-  stuckNote,
-  partialReconciles,
-  partialSince,
-  partialNote,
-  inconclusiveRuns,
-  hiddenSince,
-  blockedDeletions,
-}: StreamSymptoms): Problem[] {
+export function stuck(symptoms: StreamSymptoms): Problem[] {
+  const { stream, stuckRuns, stuckSince, stuckNote, partialReconciles, partialSince, partialNote } = symptoms
+  const { inconclusiveRuns, hiddenSince, blockedDeletions } = symptoms
   // The problem that causes this is shown instead.
   if (inconclusiveRuns >= failuresThatCount || hiddenSince !== null || blockedDeletions !== null) return []
   const whyOf = (said: string | null) =>
@@ -212,59 +163,54 @@ export function stuck({
   ]
 }
 
-export function failing({ stream, failing: kinds }: StreamSymptoms): Problem[] {
+export function failing({ stream, failing: kinds }: StreamSymptoms): Problem | null {
   const lasting = kinds.filter(({ failures }) => failures >= failuresThatCount)
   const [worst] = lasting.toSorted((a, b) => b.failures - a.failures)
-  if (!worst) return []
+  if (!worst) return null
   const named = lasting.map(({ kind }) => kind).join(', ')
-  return [
-    ofStream('failing', stream, {
-      since: worst.since,
-      what: `${stream}: ${worst.failures} runs in a row failed (${named}). The last error: ${sentence(worst.error ?? 'it was not recorded')}`,
-      whatToDo: `Do what the error says. \`tidemark status ${stream}\` shows the last run, \`tidemark probe\` looks for causes.`,
-    }),
-  ]
+  return ofStream('failing', stream, {
+    since: worst.since,
+    what: `${stream}: ${worst.failures} runs in a row failed (${named}). The last error: ${sentence(worst.error ?? 'it was not recorded')}`,
+    whatToDo: `Do what the error says. \`tidemark status ${stream}\` shows the last run, \`tidemark probe\` looks for causes.`,
+  })
 }
 
 export function stale(
   { stream, readThroughAt, movedBackAt, isPaused, hiddenSince, blockedDeletions }: StreamSymptoms,
   isStale: IsStale,
   now: Date,
-): Problem[] {
+): Problem | null {
   const since = readThroughAt ?? movedBackAt
-  if (since === null || isPaused || !isStale(stream, since, now)) return []
+  if (since === null || isPaused || !isStale(stream, since, now)) return null
   // The problem that causes this is shown instead.
-  if (hiddenSince !== null || (blockedDeletions?.at && blockedDeletions.at > since)) return []
+  if (hiddenSince !== null || (blockedDeletions?.at && blockedDeletions.at > since)) return null
   const at = `${since.toISOString()}, ${formatDuration(now.getTime() - since.getTime())} ago`
-  return [
-    ofStream('stale', stream, {
-      since,
-      what:
-        readThroughAt === null
-          ? `The position of ${stream} was moved back at ${at}, and it was not read through since then. What changed upstream may be missing here.`
-          : `${stream} is read through ${at}. Later changes are not here yet.`,
-      whatToDo: `\`tidemark status ${stream}\` shows the result of its last run. \`tidemark sync ${stream}\` reads it now.`,
-    }),
-  ]
+  return ofStream('stale', stream, {
+    since,
+    what:
+      readThroughAt === null
+        ? `The position of ${stream} was moved back at ${at}, and it was not read through since then. What changed upstream may be missing here.`
+        : `${stream} is read through ${at}. Later changes are not here yet.`,
+    whatToDo: `\`tidemark status ${stream}\` shows the result of its last run. \`tidemark sync ${stream}\` reads it now.`,
+  })
 }
 
 const checkAccess = 'Check CLIENT_GUID and the permissions of the integration user: `tidemark probe`.'
 
-export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptoms): Problem[] {
-  if (hiddenSince === null) return []
+export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptoms): Problem | null {
+  if (hiddenSince === null) return null
   const through = readThroughAt === null ? '' : ` It is read through ${readThroughAt.toISOString()}.`
-  return [
-    ofStream('access_lost', stream, {
-      since: hiddenSince,
-      hides: [...stuckKeys(stream), `stale:${stream}`, `inconclusive:${stream}`],
-      what: `${stream}: the upstream returns no record any more, although rows are stored here. Tidemark has deleted none of them.${through}`,
-      whatToDo: `${checkAccess} Tidemark continues by itself when the upstream returns records again.`,
-    }),
-  ]
+  return ofStream('access_lost', stream, {
+    since: hiddenSince,
+    hides: [...stuckKeys(stream), `stale:${stream}`, `inconclusive:${stream}`],
+    what: `${stream}: the upstream returns no record any more, although rows are stored here. Tidemark has deleted none of them.${through}`,
+    whatToDo: `${checkAccess} Tidemark continues by itself when the upstream returns records again.`,
+  })
 }
 
-export function deletionsBlocked({ stream, blockedDeletions, reconcilingSince }: StreamSymptoms): Problem[] {
-  if (blockedDeletions === null || blockedDeletions.rejected) return []
+export function deletionsBlocked(symptoms: StreamSymptoms): Problem | null {
+  const { stream, blockedDeletions, reconcilingSince } = symptoms
+  if (blockedDeletions === null || blockedDeletions.rejected) return null
   const { missing, living, at, marked = null, isLeast = false } = blockedDeletions
   const isKnown = missing !== null && living !== null
   const list = `\`tidemark deletions list ${stream}\``
@@ -276,22 +222,22 @@ export function deletionsBlocked({ stream, blockedDeletions, reconcilingSince }:
       : missing === living
         ? `${checkAccess} Only if all of them are really gone: ${approve}.`
         : `See which they are: ${list}. If they are really gone: ${approve}. If not, check the permissions of the integration user.`
-  return [
-    ofStream('deletions_blocked', stream, {
-      ...{ since: at, size: missing, hides: [...stuckKeys(stream), `stale:${stream}`] },
-      what: `${isKnown ? `${isLeast ? 'At least ' : ''}${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream${marked === null ? ' at once. Tidemark has not deleted them here.' : `, after ${count(marked)} others within a day, which were marked deleted. Tidemark has not deleted these here.`}`,
-      whatToDo,
-    }),
-  ]
+  return ofStream('deletions_blocked', stream, {
+    since: at,
+    size: missing,
+    hides: [...stuckKeys(stream), `stale:${stream}`],
+    what: `${isKnown ? `${isLeast ? 'At least ' : ''}${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream${marked === null ? ' at once. Tidemark has not deleted them here.' : `, after ${count(marked)} others within a day, which were marked deleted. Tidemark has not deleted these here.`}`,
+    whatToDo,
+  })
 }
 
 /** What an operator decided. It stands until another listing, or somebody who looks again, ends it. */
 export function deletionsFrozen(
   { stream, blockedDeletions, deletionsKnownAt }: StreamSymptoms,
   frozenAfterMs: number,
-): Problem[] {
+): Problem | null {
   const rejected = blockedDeletions?.rejected
-  if (!blockedDeletions || !rejected) return []
+  if (!blockedDeletions || !rejected) return null
   const { at, by, reason } = rejected
   const { missing } = blockedDeletions
   const since = at === null ? '' : ` since ${utcMinute(at)}`
@@ -301,45 +247,37 @@ export function deletionsFrozen(
     deletionsKnownAt === null
       ? 'There is no time up to which all deletions are known.'
       : `Deletions are known through ${utcMinute(deletionsKnownAt)}.`
-  return [
-    ofStream('deletions_frozen', stream, {
-      since: at,
-      hides: [...stuckKeys(stream), `stale:${stream}`],
-      quietUntil: at && new Date(at.getTime() + frozenAfterMs),
-      what: `Deletions of ${stream} are frozen${since}, by ${by}${reason === null ? '' : `: “${reason}”`}. ${kept} that the list lacks ${stay}. ${known}`,
-      whatToDo: `When the cause is mended upstream, look again: \`tidemark deletions undo ${stream}\`. If the rows are really gone, see which they are and approve them: \`tidemark deletions list ${stream}\`.`,
-    }),
-  ]
+  return ofStream('deletions_frozen', stream, {
+    since: at,
+    hides: [...stuckKeys(stream), `stale:${stream}`],
+    quietUntil: at && new Date(at.getTime() + frozenAfterMs),
+    what: `Deletions of ${stream} are frozen${since}, by ${by}${reason === null ? '' : `: “${reason}”`}. ${kept} that the list lacks ${stay}. ${known}`,
+    whatToDo: `When the cause is mended upstream, look again: \`tidemark deletions undo ${stream}\`. If the rows are really gone, see which they are and approve them: \`tidemark deletions list ${stream}\`.`,
+  })
 }
 
-export function quarantined({
-  stream,
-  quarantined: records,
-  quarantinedSince,
-  keyAdvice,
-}: StreamSymptoms): Problem[] {
-  if (records === 0) return []
+export function quarantined(symptoms: StreamSymptoms): Problem | null {
+  const { stream, quarantined: records, quarantinedSince, keyAdvice } = symptoms
+  if (records === 0) return null
   const are = records === 1 ? 'is' : 'are'
   const advice =
     keyAdvice === null
       ? ''
       : `Some of them have the key of another record. Set \`${keyAdvice}\` and start Tidemark again: the next reading gives the table this key, and its rows stay. `
-  return [
-    ofStream('quarantine', stream, {
-      ...{ since: quarantinedSince, size: records },
-      what: `${stream}: ${plural(records, 'record')} cannot be stored as rows and ${are} kept in quarantine.`,
-      whatToDo: `${advice}See why: \`tidemark quarantine list ${stream}\`. After they were corrected upstream: \`tidemark quarantine retry ${stream}\`. Or drop them with a reason.`,
-    }),
-  ]
+  return ofStream('quarantine', stream, {
+    since: quarantinedSince,
+    size: records,
+    what: `${stream}: ${plural(records, 'record')} cannot be stored as rows and ${are} kept in quarantine.`,
+    whatToDo: `${advice}See why: \`tidemark quarantine list ${stream}\`. After they were corrected upstream: \`tidemark quarantine retry ${stream}\`. Or drop them with a reason.`,
+  })
 }
 
-export function missedRows({ stream, missedRows: rows, missedSince }: StreamSymptoms): Problem[] {
-  if (rows === 0) return []
-  return [
-    ofStream('missed_rows', stream, {
-      ...{ since: missedSince, size: rows },
-      what: `${stream}: a reconcile found ${plural(rows, 'row')} that no other run had brought. They are stored now.`,
-      whatToDo: `Confirm that you have seen this: \`tidemark reconcile --acknowledge ${stream}\`. From now on the look-back reaches further back, so that it should not happen again.`,
-    }),
-  ]
+export function missedRows({ stream, missedRows: rows, missedSince }: StreamSymptoms): Problem | null {
+  if (rows === 0) return null
+  return ofStream('missed_rows', stream, {
+    since: missedSince,
+    size: rows,
+    what: `${stream}: a reconcile found ${plural(rows, 'row')} that no other run had brought. They are stored now.`,
+    whatToDo: `Confirm that you have seen this: \`tidemark reconcile --acknowledge ${stream}\`. From now on the look-back reaches further back, so that it should not happen again.`,
+  })
 }

@@ -67,13 +67,8 @@ export function stateOfStream(
     const { state: worse } = met.find((one) => one.state !== 'live') ?? worst
     return { ...worst, state: isLoaded || worse === 'stopped' ? worse : 'loading' }
   }
-  if (isLoaded)
-    return {
-      tone: 'ok',
-      words: 'up to date',
-      state: 'live',
-      reason: unexplained && unexplainedInWords(unexplained),
-    }
+  const reason = unexplained && unexplainedInWords(unexplained)
+  if (isLoaded) return { tone: 'ok', words: 'up to date', state: 'live', reason }
   const isAgain = wasRead(before)
   return isReadWhole({ readThroughAt, running })
     ? { tone: 'busy', words: isAgain ? 'reading again' : 'first load', state: 'loading', reason: null }
@@ -81,39 +76,34 @@ export function stateOfStream(
 }
 
 /** Whether it was read before, although all of it may have to be read again: whole, or a part of it before that went back. */
-const wasRead = ({
-  firstReadThroughAt = null,
-  isReadAgain = false,
-}: Pick<StreamStanding, 'firstReadThroughAt' | 'isReadAgain'>): boolean =>
-  firstReadThroughAt !== null || isReadAgain
+const wasRead = (one: Pick<StreamStanding, 'firstReadThroughAt' | 'isReadAgain'>): boolean =>
+  (one.firstReadThroughAt ?? null) !== null || one.isReadAgain === true
 
 /** Whether a run goes on that reads it up to the end for the first time, or for the first time since its position was moved back. */
-export const isReadWhole = ({
-  readThroughAt,
-  running,
-}: Pick<StreamStanding, 'readThroughAt' | 'running'>): boolean =>
-  readThroughAt === null && running.some((kind) => kind === 'incremental' || kind === 'list')
+export const isReadWhole = (one: Pick<StreamStanding, 'readThroughAt' | 'running'>): boolean =>
+  one.readThroughAt === null && one.running.some((kind) => kind === 'incremental' || kind === 'list')
+
+type Waiting = Pick<Unexplained, 'differences'> & { readonly since: string | Date }
 
 /** Why deletions are not known through a later time, although nothing is wrong with the stream. */
-export function unexplainedInWords({
-  since,
-  differences,
-}: Pick<Unexplained, 'differences'> & { readonly since: string | Date }): string {
-  const [many, are] =
-    differences === 1 ? ['One difference', 'is'] : [`${count(differences)} differences`, 'are']
-  const until = differences === 1 ? 'it is' : 'they are'
+export function unexplainedInWords({ since, differences }: Waiting): string {
+  const [many, are, until] =
+    differences === 1
+      ? ['One difference', 'is', 'it is']
+      : [`${count(differences)} differences`, 'are', 'they are']
   return `${many} between the list of the upstream and the rows here ${are} being looked for since ${new Date(since).toISOString()}. Until ${until} explained, deletions are known only through an earlier time.`
 }
 
 const numbers = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten']
 const inWords = (amount: number): string => numbers[amount] ?? String(amount)
 /** How everything stands in one line, for somebody who was woken at night: pages and terminal say the same. */
+type Known = Pick<
+  StreamStanding,
+  'stream' | 'paused' | 'readThroughAt' | 'firstReadThroughAt' | 'isReadAgain'
+>
 export function verdictInWords(
   problems: readonly Problem[],
-  streams: readonly Pick<
-    StreamStanding,
-    'stream' | 'paused' | 'readThroughAt' | 'firstReadThroughAt' | 'isReadAgain'
-  >[],
+  streams: readonly Known[],
   sources: readonly SourceStanding[] = [],
 ): string {
   const causes = byCause(problems).flatMap(([first]) => first ?? [])
@@ -179,12 +169,10 @@ function sourcesInWords(all: readonly SourceStanding[]): string {
   const the = (some: readonly SourceStanding[]) =>
     some.length === 1 ? `the source ${sourceTitle(some[0]?.name ?? '')}` : `${inWords(some.length)} sources`
   const standing = (some: readonly SourceStanding[]) => {
-    const words = [...new Set(some.map(({ state }) => (state === 'new' ? 'not read yet' : state)))].join(
-      ' or ',
-    )
-    return some.length === 1
-      ? capitalized(`${the(some)} is ${words}`)
-      : capitalized(`${inWords(some.length)} of ${sources.length} sources are ${words}`)
+    const states = new Set(some.map(({ state }) => (state === 'new' ? 'not read yet' : state)))
+    const which =
+      some.length === 1 ? `${the(some)} is` : `${inWords(some.length)} of ${sources.length} sources are`
+    return capitalized(`${which} ${[...states].join(' or ')}`)
   }
   if (bad.length > 0) return standing(bad)
   // Of a source that is loading, some streams may be read again, and one that is paused may not have been read whole.
@@ -194,14 +182,12 @@ function sourcesInWords(all: readonly SourceStanding[]): string {
 }
 
 /** The state as the history of minutes calls it. */
-export const minuteStateOf = ({ tone }: Pick<StreamState, 'tone'>) =>
-  (
-    ({
-      ok: 'up to date',
-      busy: 'loading',
-      todo: 'loading',
-      idle: 'paused',
-      warn: 'behind',
-      bad: 'needs you',
-    }) as const
-  )[tone]
+export const minuteStateOf = ({ tone }: Pick<StreamState, 'tone'>) => minuteStates[tone]
+const minuteStates = {
+  ok: 'up to date',
+  busy: 'loading',
+  todo: 'loading',
+  idle: 'paused',
+  warn: 'behind',
+  bad: 'needs you',
+} as const satisfies Readonly<Record<Tone, string>>

@@ -1,19 +1,20 @@
 // Opens connections to Redis, for the queue and for the budgets: to one server, to the primary that the sentinels name, or to a cluster.
 
-import { Cluster, Redis } from 'ioredis'
+import { Cluster, Redis, type SentinelConnectionOptions, SentinelConnector } from 'ioredis'
 import type { Logger } from '../log.ts'
 import { backoff, delayAfter } from '../util/backoff.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { describeRedis, type RedisUrl, readRedisUrl } from '../util/redis-url.ts'
 import { sentence } from '../util/text.ts'
 import { withTimeout } from '../util/waiting.ts'
-import { followSentinels } from './sentinels.ts'
 
 export type RedisConnection = {
   readonly redis: Redis | Cluster
   readonly url: RedisUrl
   /** Why there is no connection; null: there is one, or nothing is known. */
   trouble(): Error | null
+  /** Rejects with what is wrong with the connection: that an attempt failed says less. */
+  run(script: string, keys: readonly string[], ...values: readonly (string | number)[]): Promise<unknown>
   /** Connects and does this first. When either fails it is over, and the error says why and where. */
   open<Result>(first: () => Promise<Result>, longestMs?: number): Promise<Result>
   close(): void
@@ -66,8 +67,17 @@ export function openRedis({ redisUrl, name, retries, log }: Options): RedisConne
   redis.on('ready', () => {
     trouble = null
   })
+  const troubleNow = () => (redis.status === 'ready' ? null : trouble)
   return {
-    ...{ redis, url, close, trouble: () => (redis.status === 'ready' ? null : trouble) },
+    redis,
+    url,
+    close,
+    trouble: troubleNow,
+    run: (script, keys, ...values) =>
+      redis.eval(script, keys.length, ...keys, ...values).catch((error) => {
+        const cause = troubleNow() ?? error
+        throw new Error(redisTrouble(cause), { cause })
+      }),
     async open(first, longestMs = openTimeoutMs) {
       isOpening = true
       try {
@@ -90,7 +100,7 @@ export function openRedis({ redisUrl, name, retries, log }: Options): RedisConne
 }
 
 /** What the driver says of a server that is gone, or that is no Redis, tells a person nothing. */
-export function redisTrouble(error: unknown): string {
+function redisTrouble(error: unknown): string {
   const said = messageOf(error)
   if (/maxRetriesPerRequest/.test(said)) return 'it cannot be reached.'
   return /^Unknown RESP type|^Protocol error/.test(said) ? 'what answers there is no Redis.' : sentence(said)
@@ -135,8 +145,7 @@ function connect(
 ): Pick<RedisConnection, 'redis' | 'close'> {
   const { kind, hosts } = url
   if (kind === 'sentinel') {
-    const times = { timeoutMs: oneOfManyTimeoutMs, askAgainMs, listenAgainMs: delay }
-    const following = followSentinels({ url, ...times })
+    const following = followSentinels(url, askAgainMs)
     const redis = new Redis({ ...common, ...following.options, retryStrategy: delay })
     const close = () => {
       following.close()
@@ -153,4 +162,101 @@ function connect(
           dnsLookup: (host, found) => found(null, host),
         })
   return { redis, close: () => redis.disconnect() }
+}
+
+/**
+ * Finds the primary by the sentinels, and leaves the old one when they name another: a primary that is frozen or cut off would keep its
+ * connections, and nothing would be heard from it until they have been silent for long. Returns options for a connection to the primary, and
+ * for its copies; and how that ends.
+ */
+function followSentinels(url: RedisUrl, askAgainMs: (attempt: number) => number | null) {
+  const { hosts, isTls, primary: name, sentinelUser: username, sentinelPassword: password } = url
+  const streams = new Set<Stream>()
+  const troubles = new Map<string, Error>()
+  let listening: readonly Redis[] = []
+  const leave = () => {
+    for (const stream of streams) stream.destroy()
+  }
+  class Connector extends SentinelConnector {
+    constructor(options: unknown) {
+      super(options as SentinelConnectionOptions)
+    }
+
+    override async connect(tell: (type: string, error: Error) => void): Promise<Stream> {
+      if (listening.length === 0) listening = listenTo(url, troubles, leave)
+      // That all were asked says less than what the last one said; that all named a primary that does not answer is no error of theirs.
+      let said: Error | null = null
+      const note = (type: string, error: Error) => {
+        if (type === 'sentinelError') said = inWords(error, name, troubles)
+        else if (said) tell(type, said)
+      }
+      const stream = await super.connect(note).catch((error) => {
+        throw said ?? error
+      })
+      streams.add(stream)
+      stream.once('close', () => streams.delete(stream))
+      return stream
+    }
+  }
+  return {
+    options: {
+      Connector,
+      sentinels: [...hosts],
+      name,
+      sentinelUsername: username,
+      sentinelPassword: password,
+      sentinelCommandTimeout: oneOfManyTimeoutMs,
+      sentinelRetryStrategy: askAgainMs,
+      // Those that are named are asked, and no others that they know: these may have addresses that only they can reach.
+      updateSentinels: false,
+      ...(isTls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
+    },
+    close() {
+      for (const one of listening) one.disconnect()
+    },
+  }
+}
+
+type Stream = Awaited<ReturnType<SentinelConnector['connect']>>
+
+/** `troubles`: what keeps this program from listening to each. */
+function listenTo(url: RedisUrl, troubles: Map<string, Error>, onOther: () => void): readonly Redis[] {
+  const { hosts, family, isTls, primary, sentinelUser: username, sentinelPassword: password } = url
+  let last = ''
+  return hosts.map((host) => {
+    const redis = new Redis({
+      ...host,
+      username,
+      password,
+      family,
+      connectionName: 'tidemark-sentinel',
+      connectTimeout: oneOfManyTimeoutMs,
+      retryStrategy: delay,
+      maxRetriesPerRequest: null,
+      enableReadyCheck: false,
+      ...(isTls && { tls: {} }),
+    })
+    const place = `${host.host}:${host.port}`
+    redis.on('error', (error) => void troubles.set(place, error))
+    redis.on('ready', () => void troubles.delete(place))
+    redis.subscribe('+switch-master').catch(() => {})
+    redis.on('message', (_, text: string) => {
+      // All of them say so, one after the other.
+      if (text === last || !text.startsWith(`${primary} `)) return
+      last = text
+      onOther()
+    })
+    return redis
+  })
+}
+
+/** Of a connection that failed while it asked, ioredis says only that it is closed. */
+function inWords({ message }: Error, name: string, troubles: ReadonlyMap<string, Error>): Error {
+  const [, unknowing] =
+    /^connected to sentinel (\S+) successfully, but got an invalid reply: null$/.exec(message) ?? []
+  if (unknowing !== undefined) return new Error(`the sentinel ${unknowing} knows no primary "${name}"`)
+  const [, silent = '', why] = /^failed to connect to sentinel (\S+) because (.*)$/s.exec(message) ?? []
+  if (why === undefined) return new Error(message)
+  const cause = why === 'Connection is closed.' ? troubles.get(silent) : undefined
+  return new Error(`the sentinel ${silent} cannot be asked: ${cause?.message ?? why}`, { cause })
 }

@@ -17,14 +17,10 @@ export type Looks = {
   now(what: string): void
 }
 
+type Given = { readonly log: Logger; readonly signal: AbortSignal }
+
 /** Go on by themselves until the signal. One that hangs, such as on Postgres, holds up no other. */
-export function lookRegularly({
-  log,
-  signal,
-}: {
-  readonly log: Logger
-  readonly signal: AbortSignal
-}): Looks {
+export function lookRegularly({ log, signal }: Given): Looks {
   const looks: { readonly what: string; readonly go: () => void }[] = []
   const timer = setInterval(() => {
     for (const { go } of looks) go()
@@ -111,16 +107,12 @@ const mostTold = 5
 
 export function keepDictionary(
   looks: Looks,
-  {
-    config: { source, dictionary },
-    log,
-  }: { readonly config: Pick<Config, 'source' | 'dictionary'>; readonly log: Logger },
-  {
-    database: { pool },
-    takeUpDictionary,
-    descriptions,
-  }: Pick<SyncContext, 'database' | 'takeUpDictionary' | 'descriptions'>,
+  { config, log }: { readonly config: Pick<Config, 'source' | 'dictionary'>; readonly log: Logger },
+  context: Pick<SyncContext, 'database' | 'takeUpDictionary' | 'descriptions'>,
 ): void {
+  const { source, dictionary } = config
+  const { takeUpDictionary, descriptions } = context
+  const { pool } = context.database
   const noticeKey = source === '' ? 'dictionary' : `dictionary:${source}`
   // Until it is told: Postgres may be away when the file changes.
   let untold: { readonly problem: string | null } | null = { problem: dictionary.problem() }

@@ -1,10 +1,10 @@
-// What deliveries of webhooks start: a reading of the streams of their source, however many come at once.
+// What deliveries of webhooks start: a reading of the streams of their source. Any number of them become few run requests: the first at once,
+// then at most one in a window, and always one after the last delivery.
 
 import type { Logger } from '../log.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { sourceIn } from '../streams/names.ts'
 import { withTimeout } from '../util/waiting.ts'
-import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
 
 type Options = {
   /** Of all sources that are read here. */
@@ -21,18 +21,14 @@ const longestLookMs = 2_000
 
 /** Of each source by itself: many of one delay none of another (P19). */
 export function openDeliveries({ streams, paused, requestRun, log }: Options): Deliveries {
-  const bySource = new Map<string, RunDebounce>()
-  const open = (source: string): RunDebounce =>
-    openRunDebounce({
-      windowMs,
-      log,
-      async requestRun() {
-        // One that hangs would keep all later deliveries waiting.
-        const isPaused = await withTimeout(longestLookMs, paused())
-        for (const { name: stream, kind } of streams())
-          if (kind === 'changes' && sourceIn(stream) === source && !isPaused.has(stream))
-            await requestRun({ stream, kind: 'incremental', cause: 'webhook' })
-      },
+  const bySource = new Map<string, Debounce>()
+  const open = (source: string): Debounce =>
+    openDebounce(log, async () => {
+      // One that hangs would keep all later deliveries waiting.
+      const isPaused = await withTimeout(longestLookMs, paused())
+      for (const { name: stream, kind } of streams())
+        if (kind === 'changes' && sourceIn(stream) === source && !isPaused.has(stream))
+          await requestRun({ stream, kind: 'incremental', cause: 'webhook' })
     })
   return {
     announce(source) {
@@ -42,6 +38,44 @@ export function openDeliveries({ streams, paused, requestRun, log }: Options): D
     },
     close() {
       for (const one of bySource.values()) one.close()
+    },
+  }
+}
+
+type Debounce = { announce(): void; close(): void }
+
+function openDebounce(log: Logger, requestRuns: () => Promise<void>): Debounce {
+  let isAnnounced = false
+  let isClosed = false
+  let timer: NodeJS.Timeout | null = null
+  let isUnderWay = false
+
+  async function pass(): Promise<void> {
+    isAnnounced = false
+    isUnderWay = true
+    try {
+      await requestRuns()
+    } catch (error) {
+      isAnnounced = true
+      log.debug({ err: error }, 'a webhook could not be passed on yet')
+    }
+    isUnderWay = false
+    if (!isClosed) timer = setTimeout(next, windowMs)
+  }
+
+  function next(): void {
+    timer = null
+    if (isAnnounced) void pass()
+  }
+
+  return {
+    announce() {
+      isAnnounced = true
+      if (timer === null && !isUnderWay && !isClosed) void pass()
+    },
+    close() {
+      isClosed = true
+      if (timer) clearTimeout(timer)
     },
   }
 }

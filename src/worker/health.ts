@@ -18,7 +18,7 @@ import {
   type Returned,
   titleOf,
 } from '../problems/parts.ts'
-import { type Alerting, alertingOf, timingOf } from '../problems/receivers.ts'
+import { alertingOf, timingOf } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { noteEnd, openAlertBook } from '../store/book/problems.ts'
 import { readSilences } from '../store/book/silences.ts'
@@ -71,7 +71,9 @@ export function openWorkerParts({ config, streams, jobs, pauses, pool, ...option
   const outageOf = (part: string) => jobs()?.breaker.outageOf(part) ?? null
   const given: GivenPart[] = [
     {
-      ...{ name: 'database', kind: 'database', longestSilenceMs: () => 2 * databaseRhythmMs },
+      name: 'database',
+      kind: 'database',
+      longestSilenceMs: () => 2 * databaseRhythmMs,
       outage() {
         // Runs may need room where the worker's own small writes need none.
         const error = outageOf('database')
@@ -80,39 +82,44 @@ export function openWorkerParts({ config, streams, jobs, pauses, pool, ...option
       onReturn: () => jobs()?.breaker.tryAgain('database'),
     },
     {
-      ...{ name: 'queue', kind: 'queue', longestSilenceMs: () => 2 * queueRhythmMs },
+      name: 'queue',
+      kind: 'queue',
+      longestSilenceMs: () => 2 * queueRhythmMs,
       onReturn: () =>
         void jobs()
           ?.planNow()
           .catch(() => {}),
     },
-    ...[...services].map((name): GivenPart => {
-      const silencesMs = (now: Date) =>
-        streams().flatMap((stream) => {
-          // The services of other sources are no parts: only that source waits for them.
-          if (stream.service !== name || sourceIn(stream.name) !== '') return []
-          const silenceMs = longestSilenceOf(scheduleOf(config.dynamic.now(), stream), now)
-          // A stream that was resumed has that long for its first request.
-          return pauses.readForMs(stream.name) > silenceMs ? [silenceMs] : []
-        })
-      return {
-        ...{ name, kind: 'service', outage: () => outageOf(name) },
+    ...[...services].map(
+      (name): GivenPart => ({
+        name,
+        kind: 'service',
+        outage: () => outageOf(name),
         longestSilenceMs() {
-          const all = silencesMs(new Date())
+          const all = streams().flatMap((stream) => {
+            // The services of other sources are no parts: only that source waits for them.
+            if (stream.service !== name || sourceIn(stream.name) !== '') return []
+            const silenceMs = longestSilenceOf(scheduleOf(config.dynamic.now(), stream), new Date())
+            // A stream that was resumed has that long for its first request.
+            return pauses.readForMs(stream.name) > silenceMs ? [silenceMs] : []
+          })
           return all.length === 0 ? null : Math.min(...all)
         },
-      }
-    }),
+      }),
+    ),
     {
-      ...{ name: partName, kind: 'receiver', longestSilenceMs: () => null },
-      isThere: () =>
-        config.alertWebhookUrl !== null || config.alerts !== null || isToldHere(alertingOf(config)),
+      name: partName,
+      kind: 'receiver',
+      longestSilenceMs: () => null,
+      isThere() {
+        if (config.alertWebhookUrl !== null || config.alerts !== null) return true
+        const { receivers, unusable } = alertingOf(config)
+        return receivers.length + unusable.length > 0
+      },
     },
   ]
   return openParts(given, { ...options, onReturn: (part) => noteReturn(pool(), part, options.log) })
 }
-
-const isToldHere = ({ receivers, unusable }: Alerting): boolean => receivers.length + unusable.length > 0
 
 const shortestOutageMs = 1_000
 
@@ -152,9 +159,9 @@ export function openReceivers(parts: Pick<Parts, 'list' | 'worked' | 'failed' | 
     show('worked')
   }
   return {
-    sent: (name: string) => (error: unknown) => note(name, error),
+    sent: note,
     /** A test that failed stands in no book: it counts until something was accepted, whichever worker sent it. */
-    allSent: (name: string, isUnsent: boolean) => (lastToldAt: Date | null) => {
+    allSent(name: string, isUnsent: boolean, lastToldAt: Date | null) {
       const failed = failures.get(name)
       if (!failed || !(isUnsent || (lastToldAt && lastToldAt > failed.at))) return
       failures.delete(name)
@@ -176,8 +183,7 @@ type Receivers = ReturnType<typeof openReceivers>
 /** What was set up in the console is looked up every four seconds, and promised to be taken up within five. */
 const settingsEveryMs = 1_000
 
-/** Goes on by itself until the signal: a loop for each receiver, as the settings are at the moment. */
-export function alertPeople(options: {
+type Alerting = {
   readonly config: Config
   readonly parts: Parts
   readonly receivers: Receivers
@@ -186,7 +192,10 @@ export function alertPeople(options: {
   readonly now: () => Date
   readonly signal: AbortSignal
   readonly log: Logger
-}): void {
+}
+
+/** Goes on by itself until the signal: a loop for each receiver, as the settings are at the moment. */
+export function alertPeople(options: Alerting): void {
   const { config, receivers, signal, log } = options
   const running = new Set<string>()
   const problems = openFindings(options)
@@ -214,7 +223,7 @@ export function alertPeople(options: {
 /** The receivers look one after the other, and need not look up the same. */
 const findingsLastMs = 5_000
 
-function openFindings({ mirror }: Pick<Parameters<typeof alertPeople>[0], 'mirror'>) {
+function openFindings({ mirror }: Pick<Alerting, 'mirror'>) {
   let [found, atMs]: [ReturnType<Mirror['problems']> | null, number] = [null, 0]
   return async () => {
     if (found === null || performance.now() - atMs > findingsLastMs)
@@ -223,14 +232,13 @@ function openFindings({ mirror }: Pick<Parameters<typeof alertPeople>[0], 'mirro
   }
 }
 
-type Loop = Parameters<typeof alertPeople>[0] & {
+type Loop = Alerting & {
   readonly problems: () => Promise<readonly Problem[]>
   readonly name: string
 }
 
 async function alertOne({ config, parts, receivers, mirror, problems, name, ...given }: Loop): Promise<void> {
   const isUp = (part: string) => parts.list().some((one) => one.name === part && one.isUp)
-  const sent = receivers.sent(name)
   let isUnsent = false
   await runAlertLoop({
     ...given,
@@ -248,10 +256,10 @@ async function alertOne({ config, parts, receivers, mirror, problems, name, ...g
     ownProblems: () => problemsOfParts({ parts: parts.list() }, new Date()),
     onSent(failure) {
       isUnsent = failure !== null
-      sent(failure)
+      receivers.sent(name, failure)
     },
     onAllSent(lastToldAt) {
-      receivers.allSent(name, isUnsent)(lastToldAt)
+      receivers.allSent(name, isUnsent, lastToldAt)
       isUnsent = false
     },
   })
@@ -268,12 +276,10 @@ export function testAlertOf(
   if (all.length === 0) return null
   return async (name) => {
     const wanted = all.filter((one) => name === null || one.name === name)
-    if (wanted.length === 0)
-      throw new UsageError(
-        `There is no receiver ${name}. There are ${all.map((one) => one.name).join(', ')}.`,
-      )
+    const known = all.map((one) => one.name).join(', ')
+    if (wanted.length === 0) throw new UsageError(`There is no receiver ${name}. There are ${known}.`)
     const tested = await sendTests(wanted, AbortSignal.timeout(longestTestMs))
-    for (const { receiver, failure } of tested) receivers.sent(receiver)(failure)
+    for (const { receiver, failure } of tested) receivers.sent(receiver, failure)
     const text = tested.map((one) => one.text).join(' ')
     if (tested.some(({ failure }) => failure !== null)) throw new Error(text)
     return text

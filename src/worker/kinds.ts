@@ -35,7 +35,9 @@ type KindOfRun = {
   /** Asked when its schedule says that it is due. Left out: it is. */
   readonly isDue?: (stream: string) => Promise<boolean>
 }
-export type ScheduledKinds = Partial<Record<RunKind, KindOfRun>>
+type ScheduledKinds = Partial<Record<RunKind, KindOfRun>>
+/** Of the source of a stream: each is read as its own settings say. */
+export type KindsOf = (stream: string) => ScheduledKinds
 
 const probeLookMs = 600_000
 /** Less than a day, after which beliefs are doubted. */
@@ -98,30 +100,6 @@ export function scheduledKinds(context: SyncContext, { dynamic }: Pick<Config, '
   } satisfies ScheduledKinds
 }
 
-/** Of many sources: each is read as its own settings say. */
-export function kindsOfFleet(like: ScheduledKinds, of: (stream: string) => ScheduledKinds): ScheduledKinds {
-  const kindOf = (name: RunKind, stream: string) => of(stream)[name]
-  return Object.fromEntries(
-    Object.entries(like).map(([key, { schedule, isPossible, isDue }]): [string, KindOfRun] => {
-      const name = key as RunKind
-      return [
-        name,
-        {
-          read: async (stream, options) => (await kindOf(name, stream.name)?.read(stream, options)) ?? null,
-          isOf: (stream) => kindOf(name, stream.name)?.isOf(stream) === true,
-          ...(schedule && {
-            schedule: (stream, known) => (kindOf(name, stream.name)?.schedule ?? schedule)(stream, known),
-          }),
-          ...(isPossible && {
-            isPossible: (known) => kindOf(name, known.name)?.isPossible?.(known) !== false,
-          }),
-          ...(isDue && { isDue: async (stream) => (await kindOf(name, stream)?.isDue?.(stream)) ?? true }),
-        },
-      ]
-    }),
-  )
-}
-
 function asChanges(stream: Stream): ChangesStream {
   if (stream.kind === 'changes') return stream
   throw new Error(`${stream.name} is listed whole by every poll, and has no row versions`)
@@ -146,20 +124,20 @@ const slackMs = 5_000
 const nothingKnown = { lookbackMs: null, isRecentlyLate: false, stoodMs: null }
 
 export const schedulesOf = (
-  kinds: ScheduledKinds,
+  kindsOf: KindsOf,
   streams: readonly Stream[],
   knownOf: (stream: string) => Parameters<NonNullable<KindOfRun['schedule']>>[1] = () => nothingKnown,
 ): readonly Scheduled[] =>
   streams.flatMap((stream) =>
     runKinds.flatMap((name): Scheduled[] => {
-      const kind = kinds[name]
+      const kind = kindsOf(stream.name)[name]
       if (!kind?.schedule || !kind.isOf(stream)) return []
       return [{ stream: stream.name, kind: name, schedule: kind.schedule(stream, knownOf(stream.name)) }]
     }),
   )
 
-export const isRunDue = async (kinds: ScheduledKinds, { stream, kind }: Place): Promise<boolean> =>
-  (await kinds[kind]?.isDue?.(stream)) ?? true
+export const isRunDue = async (kindsOf: KindsOf, { stream, kind }: Place): Promise<boolean> =>
+  (await kindsOf(stream)[kind]?.isDue?.(stream)) ?? true
 
 /**
  * A late row that a look-back brings may have hidden a record that vanished: one was missing here and one there, so both counts were

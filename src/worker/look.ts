@@ -7,49 +7,42 @@ import type { Pool } from '../context.ts'
 import { readDueState, readRestingPolls, type StreamDue, streamsLackingReconcile } from '../store/book/due.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { longestReplicaLagMs } from '../sync/changes/pinned-records.ts'
-import { type ScheduledKinds, schedulesOf } from './kinds.ts'
+import { type KindsOf, schedulesOf } from './kinds.ts'
 import type { Wanted } from './queue/plan.ts'
-import type { Look } from './queue/planner.ts'
+import { askedAgain, type Look } from './queue/planner.ts'
 
 type Looking = {
   readonly pool: Pool
   /** Of the source of a stream, as they are now. */
   readonly settingsOf: (stream: string) => DynamicValues
   readonly streams: readonly Stream[]
-  readonly kinds: ScheduledKinds
+  readonly kindsOf: KindsOf
 }
 
-export async function lookAtDue({ pool, settingsOf, streams, kinds }: Looking): Promise<Look> {
+export async function lookAtDue({ pool, settingsOf, streams, kindsOf }: Looking): Promise<Look> {
   const names = streams.map(({ name }) => name)
   const changes = streams.flatMap(({ name, kind }) => (kind === 'changes' ? [name] : []))
   const state = await readDueState(pool, names)
   const known = new Map(state.streams.map((one) => [one.name, one]))
   const read = streams.filter(({ name }) => known.get(name)?.isPaused === false)
-  const wanted = schedulesOf(kinds, read, (name) => known.get(name) as StreamDue).flatMap((one): Wanted[] => {
-    const stream = known.get(one.stream) as StreamDue
-    if (kinds[one.kind]?.isPossible?.(stream) === false) return []
-    return [{ ...one, doneMs: doneMs(one.kind, stream, state.nowMs) }]
-  })
+  const wanted = schedulesOf(kindsOf, read, (name) => known.get(name) as StreamDue).flatMap(
+    (one): Wanted[] => {
+      const stream = known.get(one.stream) as StreamDue
+      if (kindsOf(one.stream)[one.kind]?.isPossible?.(stream) === false) return []
+      return [{ ...one, doneMs: doneMs(one.kind, stream, state.nowMs) }]
+    },
+  )
   const now = new Date(state.nowMs)
   const missed: string[] = []
   // Most sources have the same schedule.
-  for (const alike of alikeIn(changes, settingsOf)) {
-    const { schedule } = reconcilesBy(settingsOf(alike[0] ?? ''), pool)
-    const reconciles = {
-      pool,
-      schedule,
-      lookbackMs: (name: string) => lookbackOf(settingsOf(name), { name }),
-    }
-    missed.push(...(await missedReconciles(reconciles, alike, now)))
-  }
+  const alike = Map.groupBy(changes, (stream) => JSON.stringify(settingsOf(stream).scheduleReconcile))
+  for (const names of alike.values())
+    missed.push(...(await missedReconciles(reconcilesOf(names[0] ?? '', settingsOf, pool), names, now)))
   return {
     ...state,
     wanted,
     asked: [
-      ...missed.map((stream) => ({
-        ...{ stream, kind: 'reconcile' as const, cause: 'again' as const },
-        ...{ dueMs: state.nowMs, askedMs: state.nowMs },
-      })),
+      ...missed.map((stream) => askedAgain({ stream, kind: 'reconcile' }, state.nowMs)),
       // Somebody wanted just this. Of a paused stream it waits until that is resumed.
       ...state.asked
         .filter(({ stream }) => known.get(stream)?.isPaused === false)
@@ -64,14 +57,6 @@ export async function lookAtDue({ pool, settingsOf, streams, kinds }: Looking): 
   }
 }
 
-function alikeIn(
-  streams: readonly string[],
-  settingsOf: Looking['settingsOf'],
-): readonly (readonly string[])[] {
-  const groups = Map.groupBy(streams, (stream) => JSON.stringify(settingsOf(stream).scheduleReconcile))
-  return [...groups.values()]
-}
-
 /** A reconcile that is missed is found by `missedReconciles`. */
 const doneMs = (kind: Wanted['kind'], { readThroughMs }: StreamDue, nowMs: number): number | null =>
   kind === 'reconcile' ? nowMs : kind === 'incremental' ? readThroughMs : null
@@ -83,9 +68,11 @@ type Reconciles = {
   readonly lookbackMs: (stream: string) => number
 }
 
-export const reconcilesBy = (settings: DynamicValues, pool: Pool): Reconciles => ({
-  ...{ pool, schedule: settings.scheduleReconcile },
-  lookbackMs: (name) => lookbackOf(settings, { name }),
+/** By the schedule of a stream, which others may share. */
+export const reconcilesOf = (stream: string, settingsOf: Looking['settingsOf'], pool: Pool): Reconciles => ({
+  pool,
+  schedule: settingsOf(stream).scheduleReconcile,
+  lookbackMs: (name) => lookbackOf(settingsOf(name), { name }),
 })
 
 /** A missed reconcile is left alone for so long: a worker that owes it tries it again sooner, and a slot that just came is under way. */
@@ -120,24 +107,16 @@ const triedMs = 5 * 60_000
  * restore, and the next reading of an hourly list an hour away.
  */
 export async function overduePolls(
-  {
-    pool,
-    settingsOf,
-  }: { readonly pool: Pool; readonly settingsOf: (stream: string) => Pick<DynamicValues, 'ofStreams'> },
+  { pool, settingsOf }: Pick<Looking, 'pool' | 'settingsOf'>,
   streams: readonly Stream[],
   known: readonly Pick<StreamDue, 'name' | 'readThroughMs'>[],
   now: Date,
 ): Promise<readonly string[]> {
   const readMsOf = new Map(known.map(({ name, readThroughMs }) => [name, readThroughMs]))
-  const overdue = streams.filter((stream) => {
+  const overdue = streams.flatMap((stream) => {
     const slot = lastSlot(scheduleOf(settingsOf(stream.name), stream), new Date(now.getTime() - slackMs))
     const readMs = readMsOf.get(stream.name) ?? null
-    return readMs === null || readMs < slot.getTime()
+    return readMs === null || readMs < slot.getTime() ? [stream.name] : []
   })
-  if (overdue.length === 0) return []
-  return await readRestingPolls(
-    pool,
-    overdue.map(({ name }) => name),
-    triedMs,
-  )
+  return overdue.length === 0 ? [] : await readRestingPolls(pool, overdue, triedMs)
 }

@@ -28,12 +28,14 @@ type People = {
 }
 
 export function openPeople({ config, pool, noteSignIn, log }: Given): People {
-  const { secretFiles, identityProxies: proxies, identityUserHeader: userHeader } = config
-  const { identityGroupsHeader: groupsHeader, sessionMs, viewerToken } = config
+  const { identityProxies: proxies, identityUserHeader: userHeader, viewerToken } = config
+  const { identityGroupsHeader: groupsHeader, sessionMs } = config
   const groups = { admin: config.adminGroups, operator: config.operatorGroups, viewer: config.viewerGroups }
   const provider = providerOf(config, groups)
   const authentication = openAuthentication({
-    ...{ tokens: secretFiles.tokensOf, sessionMs, log },
+    tokens: config.secretFiles.tokensOf,
+    sessionMs,
+    log,
     lookUp: openLookUp(() => storeIn(pool())),
     proxied: openProxyIdentity({ proxies, userHeader, groupsHeader, groups, log }),
     onLockedOut: (request) => void noteSignIn(request, { action: 'lockedOut', person: null }),

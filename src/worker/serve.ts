@@ -77,10 +77,10 @@ export async function serve(options: {
   const pauses = openPauses()
   const looks = lookRegularly({ log, signal: stopping.signal })
   keepFiles(looks, config, log)
-  const ownParts: Parts = openWorkerParts({
-    ...{ config, streams: () => state.streams(), jobs: () => state.live?.jobs ?? null, pauses, log },
-    pool: () => state.context?.database.pool ?? null,
-  })
+  const jobs = () => state.live?.jobs ?? null
+  const pool = () => state.context?.database.pool ?? null
+  const streams = () => state.streams()
+  const ownParts: Parts = openWorkerParts({ config, streams, jobs, pauses, pool, log })
   const state: WorkerState = {
     ...{ config, environment, log, metrics, signal: stopping.signal },
     streams: () => state.context?.streams ?? streamsIn(config),
@@ -95,25 +95,19 @@ export async function serve(options: {
     statusQueries: null,
   }
   const deliveries = deliveriesFor(state)
-  const http = await startHttpServer({
-    host: config.httpHost,
-    port: config.httpPort,
-    trustedProxies: config.trustedProxies,
-    publicUrl: config.publicUrl,
-    log,
-    routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, demo)],
-  })
+  const { httpHost: host, httpPort: port, trustedProxies, publicUrl } = config
+  const routes = [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, demo)]
+  const http = await startHttpServer({ host, port, trustedProxies, publicUrl, log, routes })
   const { promise: hopeless, reject: onHopeless } = Promise.withResolvers<never>()
   hopeless.catch(() => {})
   const { parts, receivers, signal } = state
   const onMirror = (mirror: Mirror) => {
     state.mirror = mirror
   }
-  alertPeople({ ...{ config, parts, receivers, now, signal, log }, mirror: () => state.mirror })
+  alertPeople({ config, parts, receivers, now, signal, log, mirror: () => state.mirror })
   const onContext = (context: SyncContext, served: Served) => showMirror(state, context, served)
-  const begun = start({
-    ...{ config, environment, log, metrics, parts, pauses, looks, signal, onMirror, onContext, onHopeless },
-  }).then((live) => {
+  const given = { config, environment, log, metrics, parts, pauses, looks, signal }
+  const begun = start({ ...given, onMirror, onContext, onHopeless }).then((live) => {
     state.live = live
     return live
   })
@@ -149,7 +143,7 @@ function showMirror(state: WorkerState, context: SyncContext, served: Served): v
   state.served = served
   state.readingPool = pool
   state.statusQueries = (reader) =>
-    statusQueriesOf(context, state, { pool, reading: readings.for(reader), configOf: served.configOf })
+    statusQueriesOf(context, state, pool, readings.for(reader), served.configOf)
 }
 
 /** Ends something together with the program, and must not hold that up: a failure is logged and goes no further. */
@@ -205,11 +199,8 @@ function monitoringRoutes(state: WorkerState, deliveries: Deliveries): readonly 
   const ofMirror = <Found>(read: (pool: Pool, streams: readonly string[]) => Promise<Found>) =>
     kept(() => {
       const { context, readingPool } = state
-      if (context === null || readingPool === null) return null
-      return read(
-        readingPool,
-        context.streams.map(({ name }) => name),
-      )
+      const names = context?.streams.map(({ name }) => name) ?? []
+      return readingPool && read(readingPool, names)
     })
   const refresh = addStateGauges(registry, {
     overview: ofMirror(readOverview),
@@ -240,16 +231,19 @@ function monitoringRoutes(state: WorkerState, deliveries: Deliveries): readonly 
   ]
 }
 
-const ownNames = ({ httpHost: listensOn, publicUrl, httpNames: names }: Config): OwnNames => ({
-  ...{ listensOn, publicUrl, names },
-})
+const ownNames = ({ httpHost, publicUrl, httpNames }: Config): OwnNames => {
+  return { listensOn: httpHost, publicUrl, names: httpNames }
+}
 
 /** For people: pages and actions. */
 function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): readonly Routes[] {
   const { config, log } = state
   const assets = readAssets()
   const statusQueries = (reader: Reader) => state.statusQueries?.(reader) ?? null
-  const note = noteOf(state)
+  const note: Note = async (event) => {
+    if (!state.context) throw new Error('the worker still waits for its database')
+    await noteEvent(state.context.database.pool, event)
+  }
   const noteSignIn = openSignInNotes({ note, log })
   const { authentication, provider, isOpen } = openPeople({
     ...{ config, noteSignIn, log },
@@ -272,14 +266,8 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
         signInRoutes({ authentication, provider, isOpen, assets, note: noteSignIn, log }),
         ...(demo ? [demoRoutes({ authentication, demo, assets, note: noteSignIn, log })] : []),
         forReaders(reading, [
-          recordRoutes({
-            ...{ authentication, assets, isDemo: demo !== null },
-            ...{ statusQueries, compare },
-          }),
-          downloadRoutes({
-            statusQueries,
-            ...{ authentication, note, log },
-          }),
+          recordRoutes({ authentication, assets, isDemo: demo !== null, statusQueries, compare }),
+          downloadRoutes({ statusQueries, authentication, note, log }),
           pageRoutes({
             statusQueries,
             viewerOf: authentication.viewerOf,
@@ -330,13 +318,6 @@ const performOf =
     return outcome
   }
 
-const noteOf =
-  (state: WorkerState): Note =>
-  async (event) => {
-    if (!state.context) throw new Error('the worker still waits for its database')
-    await noteEvent(state.context.database.pool, event)
-  }
-
 /** The upstream is asked for one record; it may take a while, but not for ever. */
 const longestLookupMs = 10_000
 
@@ -359,15 +340,9 @@ const longestLookMs = 2_000
 function statusQueriesOf(
   context: SyncContext,
   state: WorkerState,
-  {
-    pool,
-    reading,
-    configOf,
-  }: {
-    readonly pool: Pool
-    readonly reading: ReturnType<Readings['for']>
-    readonly configOf: Served['configOf']
-  },
+  pool: Pool,
+  reading: ReturnType<Readings['for']>,
+  configOf: Served['configOf'],
 ): StatusQueries {
   const looking = { ...context, database: { ...context.database, pool } }
   const askQueue = async <Answer>(ask: (jobs: Jobs) => Promise<Answer>): Promise<Answer | null> =>

@@ -7,20 +7,21 @@ import { type Config, type Environment, signingSecretOf, webhookSecretOf } from 
 import { byName } from '../config/parsers.ts'
 import { settingRules } from '../config/settings.ts'
 import { environmentOfSource } from '../config/sources-file.ts'
-import { openConfiguredUpstream } from '../configured.ts'
+import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import type { Fleet } from '../fleet.ts'
 import type { Logger } from '../log.ts'
 import type { RulesOf } from '../operator/settings.ts'
+import { type IndexChoice, makeIndexes, readLoaded } from '../store/book/indexes.ts'
 import type { Catalogue, ServiceName } from '../streams/catalog.ts'
+import { meaningOf } from '../streams/dictionary.ts'
 import { keyIn, sourceIn } from '../streams/names.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { openTurns } from '../util/turns.ts'
 import type { Hook } from '../web/monitoring.ts'
 import { noteWhole, wholeSources } from '../whole-sources.ts'
 import { keepDictionary, type Looks, lookAtDictionary, lookRegularly } from './changed-settings.ts'
-import { keepIndexes } from './indexes.ts'
-import { kindsOfFleet, type ScheduledKinds, scheduledKinds } from './kinds.ts'
+import { type KindsOf, scheduledKinds } from './kinds.ts'
 import { keepSources, type Sources } from './sources.ts'
 import { beSubscribed, unsubscribe } from './subscription.ts'
 import { ownVersion } from './watch.ts'
@@ -47,15 +48,14 @@ type ServedSources = Sources & {
   hookOf(source: string): Hook | null
 }
 
+type Round = Pick<Serving, 'config' | 'log' | 'looks' | 'signal'> & {
+  /** It has all that it needs, and nothing was looked at. */
+  readonly isWhole?: boolean
+}
+
 /** What goes on beside the runs of a source. */
-export function keepRound(
-  given: Pick<Serving, 'config' | 'log' | 'looks' | 'signal'> & {
-    /** It has all that it needs, and nothing was looked at. */
-    readonly isWhole?: boolean
-  },
-  context: SyncContext,
-): void {
-  keepDescriptions(given, context)
+export function keepRound(given: Round, context: SyncContext): void {
+  void keepDescriptions(given, context)
   keepDictionary(given.looks, given, context)
   void keepIndexes(given, context)
 }
@@ -109,24 +109,19 @@ export function serveSources(
 /** The same one for a source as long as its settings are the same. Left out: which sources there are is not known yet. */
 export function openHooks(
   { webhookSecret: master }: Pick<Config, 'webhookSecret'>,
-  { configOf, isNamed }: Pick<Sources, 'configOf' | 'isNamed'> = {
-    configOf: () => null,
-    isNamed: () => true,
-  },
+  sources?: Pick<Sources, 'configOf' | 'isNamed'>,
 ): ServedSources['hookOf'] {
   const hooks = new WeakMap<Config, Hook>()
   return (source) => {
-    const config = configOf(source)
+    const config = sources?.configOf(source) ?? null
     // Who knows the secret that follows from ours is told to come again.
     if (config === null)
-      return master !== null && isNamed(source)
+      return master !== null && (sources?.isNamed(source) ?? true)
         ? { secret: webhookSecretOf(master, source), signingSecret: null, isLater: true }
         : null
-    if (config.webhookSecret === null) return null
-    const known = hooks.get(config) ?? {
-      secret: config.webhookSecret,
-      signingSecret: signingSecretOf(config),
-    }
+    const { webhookSecret: secret } = config
+    if (secret === null) return null
+    const known = hooks.get(config) ?? { secret, signingSecret: signingSecretOf(config) }
     hooks.set(config, known)
     return known
   }
@@ -155,10 +150,9 @@ async function endSubscription(
 
 /** Its services are called `acme.assignment`. */
 function observerOf(source: string, observer: UpstreamObserver): UpstreamObserver {
-  const named = <Told extends { readonly service: ServiceName }>(told: Told): Told => ({
-    ...told,
-    service: keyIn(source, told.service) as ServiceName,
-  })
+  const named = <Told extends { readonly service: ServiceName }>(told: Told): Told => {
+    return { ...told, service: keyIn(source, told.service) as ServiceName }
+  }
   return {
     requestDone: (request) => observer.requestDone?.(named(request)),
     retryPlanned: (retry) => observer.retryPlanned?.(named(retry)),
@@ -186,27 +180,22 @@ export function withStreamsOf(config: Config, others: ReadonlySet<Config>): Conf
 export const rulesOf =
   ({ config, environment }: Pick<Serving, 'config' | 'environment'>, catalogue: Catalogue): RulesOf =>
   (source, said) => {
-    if (source === '')
-      return {
-        problemOf: config.dynamic.problemOf,
-        shown: (overrides) => config.settings(catalogue, overrides),
-      }
+    const { problemOf } = config.dynamic
+    if (source === '') return { problemOf, shown: (overrides) => config.settings(catalogue, overrides) }
     const own = catalogue.filter(({ name }) => sourceIn(name) === source)
-    const known = own.length === 0 ? undefined : own
-    return settingRules(environmentOfSource(environment, source, said), known)
+    return settingRules(environmentOfSource(environment, source, said), own.length === 0 ? undefined : own)
   }
 
 /** Of each source by its own settings, for as long as it is open. */
-export function kindsServed(fleet: Fleet, configOf: Served['configOf']): ScheduledKinds {
-  const known = new WeakMap<SyncContext, ScheduledKinds>()
-  const kindsIn = (stream: string): ScheduledKinds => {
+export function kindsServed(fleet: Fleet, configOf: Served['configOf']): KindsOf {
+  const known = new WeakMap<SyncContext, ReturnType<KindsOf>>()
+  return (stream) => {
     const own = fleet.of(sourceIn(stream))
     if (own === null) return {}
     const kinds = known.get(own) ?? scheduledKinds(own, configOf(stream))
     known.set(own, kinds)
     return kinds
   }
-  return kindsOfFleet(kindsIn(''), kindsIn)
 }
 
 /** A description is asked for once a day. A service that did not answer is asked again sooner. */
@@ -219,10 +208,10 @@ const firstRowsMs = 120_000
 const mostDelayMs = 600_000
 
 /** Goes on by itself until the signal. */
-function keepDescriptions(
-  { config, isWhole = false, log, signal }: Parameters<typeof keepRound>[0],
+async function keepDescriptions(
+  { config, isWhole = false, log, signal }: Round,
   { descriptions }: SyncContext,
-): void {
+): Promise<void> {
   const openedMs = performance.now()
   // Of one that was whole it was not asked when it was opened.
   const ageMs = () => (isWhole ? Math.min(descriptionAgeMs, performance.now() - openedMs) : descriptionAgeMs)
@@ -232,12 +221,48 @@ function keepDescriptions(
       // With a description that is done as well.
       .then(() => (config.contract === null ? descriptions.noteReferences() : undefined))
       .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
-  const regularly = async () => {
-    let pauseMs = isWhole ? Math.random() * mostDelayMs : firstRowsMs
-    while (await wait(pauseMs, true, { signal, ref: false }).catch(() => false)) {
-      void look()
-      pauseMs = descriptionCheckMs
-    }
+  let pauseMs = isWhole ? Math.random() * mostDelayMs : firstRowsMs
+  while (await wait(pauseMs, true, { signal, ref: false }).catch(() => false)) {
+    void look()
+    pauseMs = descriptionCheckMs
   }
-  void regularly()
+}
+
+const indexLookMs = 60_000
+const indexAgainMs = 600_000
+/** What rows did not confirm as a reference, later ones may. */
+const confirmMs = 24 * 3_600_000
+
+/**
+ * Makes the indexes that reports ask for, as soon as a first load is over or columns have come. One worker at a time does so. Goes on by itself
+ * until the signal.
+ */
+async function keepIndexes(
+  { config, isWhole = false, signal, log }: Round,
+  { database: { pool }, catalogue }: Pick<SyncContext, 'database' | 'catalogue'>,
+): Promise<void> {
+  const mirrored = mirroredStreams(config, catalogue)
+  const choose: IndexChoice = (stream, column) => {
+    const meaning = meaningOf(config.dictionary.now(), { name: stream }, column)
+    return meaning?.index ?? (meaning?.refersTo ? true : null)
+  }
+  const options = { pool, mirrored, forReports: config.indexes === 'auto', choose, signal, log }
+  let [done, doneMs, said] = ['', 0, config.dictionary.now()]
+  const look = async (): Promise<number> => {
+    const loaded = await readLoaded(pool, mirrored)
+    const [nowMs, saying] = [performance.now(), config.dictionary.now()]
+    if (loaded === done && saying === said && nowMs - doneMs < confirmMs) return indexLookMs
+    if ((await makeIndexes(options)) === null) return indexAgainMs
+    ;[done, doneMs, said] = [loaded, nowMs, saying]
+    return indexLookMs
+  }
+  // Those of many sources that are opened together are not looked at together.
+  if (isWhole) await wait(Math.random() * indexAgainMs, undefined, { signal, ref: false }).catch(() => null)
+  while (!signal.aborted) {
+    const nextMs = await look().catch((error) => {
+      log.debug({ err: error }, 'could not look which indexes reports need')
+      return indexAgainMs
+    })
+    await wait(nextMs, undefined, { signal, ref: false }).catch(() => null)
+  }
 }

@@ -23,7 +23,7 @@ import {
   stoppedKey,
 } from '../store/book/source-config.ts'
 import { endNotices, forgetOfWorker, keepNotices, noteOfWorker } from '../store/book/worker-notices.ts'
-import { messageOf, SourceGone } from '../util/errors.ts'
+import { errorOf, messageOf, SourceGone } from '../util/errors.ts'
 import { sentence } from '../util/text.ts'
 import { unlessTimedOut, withTimeout } from '../util/waiting.ts'
 
@@ -215,7 +215,7 @@ function configOf(environment: Environment, { name, settings }: AppliedSource): 
   try {
     return loadConfig(environmentOfSource(environment, name, settings))
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error))
+    return errorOf(error)
   }
 }
 
@@ -346,10 +346,10 @@ function openUnions(
     const stampNow = async () => `${await unionsStamp(pool)} ${JSON.stringify([...wanted])}`
     if ((await stampNow()) === done) return
     const { remarks, isWhole } = await renewUnions(pool, { ...config, groups: wanted }, log).catch(
-      (error) => ({
-        remarks: [`The views over several sources could not be renewed: ${sentence(messageOf(error))}`],
-        isWhole: false,
-      }),
+      (error) => {
+        const why = `The views over several sources could not be renewed: ${sentence(messageOf(error))}`
+        return { remarks: [why], isWhole: false }
+      },
     )
     // While sources are opened, the number of locks is another one each time.
     const saying = `${remarks}`.replaceAll(/\d[\d,]*/g, '')
@@ -364,8 +364,7 @@ function openFile(options: OfWorker) {
   const { file, environment, fleet, worker, log } = options
   const { pool } = fleet.context.database
   let [seen, held]: [string | null, SourcesFile | null] = [null, null]
-  let last: string | null = null
-  let problem: string | null = null
+  let [last, problem]: [string | null, string | null] = [null, null]
   const noteAgain = async (): Promise<void> => {
     if (problem !== null) await noteOfWorker(pool, { worker, key: fileKey, what: problem })
   }
@@ -387,7 +386,8 @@ function openFile(options: OfWorker) {
       if (!(error instanceof FileError) && !(error instanceof OlderSourcesFile)) throw error
       const said = error instanceof FileError ? error.message : `${file} ${error.message}`
       const [first = '', ...more] = said.split('\n')
-      problem = `${first}${more.length > 0 ? `; and ${more.length} more` : ''}. What held before holds.`
+      const others = more.length > 0 ? `; and ${more.length} more` : ''
+      problem = `${first}${others}. What held before holds.`
       log.warn(problem)
       await noteAgain()
     }

@@ -1,3 +1,5 @@
+// What begins once Postgres and the queue answer: runs, what goes on beside them, and the notes of this worker.
+
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config, Environment } from '../config/load.ts'
 import { leftAloneUntil, streamsIn } from '../configured.ts'
@@ -24,19 +26,17 @@ import { UsageError } from '../util/errors.ts'
 import { giveMemoryBack } from '../util/memory.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
-import { settlingWhatIsAsked } from './asked-runs.ts'
-import { isPassingFailure, waitUntilAvailable } from './availability.ts'
 import { keepOverrides, type Looks } from './changed-settings.ts'
-import { failureScopeOf } from './failure-scope.ts'
+import { failureScopeOf, isPassingFailure, waitUntilAvailable } from './failures.ts'
 import type { Pauses } from './health.ts'
 import { isRunDue, schedulesOf, whatFollows } from './kinds.ts'
-import { isTaken, lookAtDue, reconcilesBy } from './look.ts'
-import { openPauseLook, runUnlessPaused, runUntilClosed } from './pausing.ts'
+import { isTaken, lookAtDue, reconcilesOf } from './look.ts'
+import { openRequestMinutes } from './minutes.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
 import type { QueuedRun } from './queue/requests.ts'
 import type { DoRun } from './queue/run-worker.ts'
-import { openRequestMinutes } from './request-minutes.ts'
+import { openPauseLook, runUnlessPaused, runUntilClosed, settlingWhatIsAsked } from './run-conditions.ts'
 import { keepRound, kindsServed, type Served, serveSources, withStreamsOf } from './served.ts'
 import { beSubscribed } from './subscription.ts'
 import { keepBeating, newWorkerId, startWatch, type Watch, type WorkerId } from './watch.ts'
@@ -218,21 +218,23 @@ async function startRuns(
 ): Promise<Jobs> {
   const { context } = fleet
   const { pool } = context.database
-  const kinds = kindsServed(fleet, configOf)
+  const kindsOf = kindsServed(fleet, configOf)
+  const settingsOf = (stream: string) => configOf(stream).dynamic.now()
   const streamNamed = (name: string): Stream | undefined =>
     fleet.of(sourceIn(name))?.streams.find((stream) => stream.name === name)
   const isPaused = openPauseLook(() => pausedStreams(pool))
-  const isOurs = ({ stream: name, kind }: QueuedRun): boolean => {
+  /** Null: the request is from before the stream or the kind of run was switched off, or of another worker. */
+  const readerOf = ({ stream: name, kind: asked }: QueuedRun) => {
     const stream = streamNamed(name)
-    return stream !== undefined && ownValue(kinds, kind)?.isOf(stream) === true
+    const kind = ownValue(kindsOf(name), asked)
+    return stream && kind?.isOf(stream) ? { stream, kind } : null
   }
+  const isOurs = (request: QueuedRun): boolean => readerOf(request) !== null
   const doRun: DoRun = async (request, hooks) => {
-    const stream = streamNamed(request.stream)
-    const kind = ownValue(kinds, request.kind)
-    // The request is from before the stream or the kind of run was switched off.
-    const settings = configOf(request.stream).dynamic.now()
-    if (!stream || !kind?.isOf(stream) || (await isTaken(reconcilesBy(settings, pool), request, new Date())))
-      return null
+    const reader = readerOf(request)
+    const owed = reconcilesOf(request.stream, settingsOf, pool)
+    if (reader === null || (await isTaken(owed, request, new Date()))) return null
+    const { stream, kind } = reader
     const line = { stream: request.stream, kind: request.kind, since: new Date() }
     noted.running.add(line)
     const source = sourceIn(stream.name)
@@ -248,30 +250,24 @@ async function startRuns(
   }
   return await startJobs({
     ...{ queue, log, failureScope: failureScopeOf },
-    schedules: () => schedulesOf(kinds, context.streams),
+    schedules: () => schedulesOf(kindsOf, context.streams),
     look: async () => ({
       absent: await sources.absent(),
-      ...(await lookAtDue({
-        pool,
-        settingsOf: (stream) => configOf(stream).dynamic.now(),
-        streams: context.streams,
-        kinds,
-      })),
+      ...(await lookAtDue({ pool, settingsOf, streams: context.streams, kindsOf })),
     }),
-    isDue: (place) => isRunDue(kinds, place),
+    isDue: (place) => isRunDue(kindsOf, place),
     workers: () => noted.living.length,
-    isKnown: (request) => isOurs(request),
+    isKnown: isOurs,
     onReleased: (asked) => noteReleased(pool, asked),
     run: settlingWhatIsAsked({ pool, isOurs, log }, doRun),
     onWork: (agoMs) => parts.worked('queue', agoMs),
     onFailure: (error) => parts.failed('queue', error),
-    whatFollows: (request, outcome) =>
-      whatFollows((fleet.of(sourceIn(request.stream))?.related.length ?? 0) > 0)(request, outcome),
-    ...placesIn(context, configOf, streamNamed),
-    onOutcome(request, outcome, durationMs) {
-      countOutcome(metrics, request, outcome, durationMs)
-      logOutcome(log, outcome, durationMs)
+    whatFollows(request, outcome) {
+      const { length = 0 } = fleet.of(sourceIn(request.stream))?.related ?? {}
+      return whatFollows(length > 0)(request, outcome)
     },
+    ...placesIn(context, configOf, streamNamed),
+    onOutcome: (...ended) => tellOutcome({ metrics, log }, ...ended),
   })
 }
 
@@ -294,27 +290,22 @@ function hostIn({ assignmentBaseUrl, trackingBaseUrl }: Config, stream: Stream |
   return base === null ? '' : new URL(base).host
 }
 
-function countOutcome(
-  metrics: Metrics,
+const longRunMs = 30_000
+
+/** Counts it. Most runs say nothing new; those that somebody would ask about are logged. */
+function tellOutcome(
+  { metrics, log }: Pick<Beginning, 'metrics' | 'log'>,
   { stream, cause }: RunRequest,
-  { kind, status, tally, differences = {} }: RunOutcome,
+  { kind, status, note, tally, differences = {} }: RunOutcome,
   durationMs: number,
 ): void {
   const isAnnounced = kind === 'incremental' ? cause === 'webhook' : null
   // Rows of related records are not rows of assignments.
   const counted = kind === 'related' ? kind : stream
   metrics.runDone({ stream: counted, kind, status, durationMs, isAnnounced, tally, differences })
-}
-
-const longRunMs = 30_000
-
-/** Most runs say nothing new; those that somebody would ask about are logged. */
-function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void {
-  const { stream, kind, status, note, tally } = outcome
-  const isNews = note !== null || durationMs > longRunMs || tally.quarantined > 0 || tally.rescued > 0
   const { inserted, updated, unchanged, quarantined, rescued } = tally
-  const level = isNews && status === 'done' ? 'info' : 'debug'
-  log[level](
+  const isNews = note !== null || durationMs > longRunMs || quarantined > 0 || rescued > 0
+  log[isNews && status === 'done' ? 'info' : 'debug'](
     { stream, kind, status, inserted, updated, unchanged, quarantined, rescued, note },
     `the ${kind} run of ${stream} took ${formatDuration(durationMs)}`,
   )

@@ -7,7 +7,7 @@ import type { DescriptionPlace } from '../config/parsers.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import type { Logger } from '../log.ts'
-import type { Description } from '../openapi/description.ts'
+import type { DescribedField, Description } from '../openapi/description.ts'
 import { findDescription } from '../openapi/find-description.ts'
 import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 import { takeTurn } from '../store/server/session.ts'
@@ -18,12 +18,12 @@ import { chooseKeyField } from '../streams/twins.ts'
 import type { Source } from '../sync/ports/source.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
+import type { ProblemDetails } from '../upstream/http/problem-details.ts'
 import { openSource } from '../upstream/stream-source.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural, sentence } from '../util/text.ts'
 import type { Alone } from '../util/turns.ts'
 import { parsedRecords } from '../wire/record-page.ts'
-import { correctedNames, describedNames, type FieldNames, seenNames } from './subscription-fields.ts'
 
 export type Served = { readonly definitions: readonly Json[]; readonly subscriptions: readonly Json[] }
 type Addresses = { readonly hookUrl: string; readonly hooksUrl: string }
@@ -112,11 +112,79 @@ function fieldsOf(record: Json): string {
     : 'it is not an object'
 }
 
+// What the fields of a subscription are called: from the upstream's description, from the complaints of its refusals, and from subscriptions
+// that exist.
+type FieldNames = {
+  readonly definition: string
+  readonly address: string
+  /** What deliveries are signed with; null: there is no such field. */
+  readonly secret: string | null
+}
+
+const aboutAddress = /url|uri|callback|endpoint|address/i
+const aboutDefinition = /definition/i
+const aboutSecret = /secret|signing_?key/i
+
+const subscriptionPath = '/api/webhooks/subscription'
+
+/** Null when the description does not say what a subscription is made of. */
+function describedNames(contract: Description | null): FieldNames | null {
+  const operation = contract?.operations.find(
+    (one) => one.method.toUpperCase() === 'POST' && one.path.toLowerCase() === subscriptionPath,
+  )
+  const fields = contract?.types[operation?.takes ?? '']?.fields ?? []
+  const named = (pattern: RegExp) =>
+    fields.filter(({ name }) => pattern.test(name)).toSorted(likelierFirst)[0]
+  const [definition, address] = [named(aboutDefinition), named(aboutAddress)]
+  if (!definition || !address) return null
+  return { definition: definition.name, address: address.name, secret: named(aboutSecret)?.name ?? null }
+}
+
+const likelierFirst = (one: DescribedField, other: DescribedField): number =>
+  Number(other.isRequired) - Number(one.isRequired) || Number(isUri(other)) - Number(isUri(one))
+const isUri = ({ says }: DescribedField): boolean => /ur[il]/i.test(says)
+
+/** Names as existing subscriptions spell them; if there is none, in the style of the definitions. */
+function seenNames(known: readonly JsonObject[], definitionKey: string): FieldNames {
+  const names = [...new Set(known.flatMap((one) => Object.keys(one)))]
+  const isCamel = /^[a-z]/.test(definitionKey)
+  const usual = isCamel ? 'webhookDefinitionId' : 'WebhookDefinitionId'
+  const definition =
+    names.find((name) => name.toLowerCase() === definitionKey.toLowerCase() && aboutDefinition.test(name)) ??
+    names.find((name) => aboutDefinition.test(name)) ??
+    (aboutDefinition.test(definitionKey) ? definitionKey : usual)
+  return {
+    definition,
+    address: names.find((name) => aboutAddress.test(name)) ?? (isCamel ? 'url' : 'Url'),
+    secret: names.find((name) => aboutSecret.test(name)) ?? null,
+  }
+}
+
+/** What a refusal says is missing or unknown; null when it says nothing of these fields. */
+function correctedNames(names: FieldNames, said: ProblemDetails | null): FieldNames | null {
+  // The fields of a JSON body are named by a path.
+  const complaints = (said?.errors ?? []).map(([path, message]) => {
+    return { field: path.replace(/^\$\./, ''), isMissing: /required|missing/i.test(message) }
+  })
+  const missing = complaints.flatMap(({ field, isMissing }) => (isMissing ? [field] : []))
+  const isNews = (field: string, known: string) => field.toLowerCase() !== known.toLowerCase()
+  const address = missing.find((field) => aboutAddress.test(field) && isNews(field, names.address))
+  const definition = missing.find((field) => aboutDefinition.test(field) && isNews(field, names.definition))
+  const { secret } = names
+  const hasNoSecret = secret !== null && complaints.some(({ field }) => !isNews(field, secret))
+  if (!address && !definition && !hasNoSecret) return null
+  return {
+    definition: definition ?? names.definition,
+    address: address ?? names.address,
+    secret: hasNoSecret ? null : secret,
+  }
+}
+
 // Keeps the worker subscribed to the upstream's webhooks: checked at the start and every hour, by one worker at a time. If it cannot
 // subscribe, a problem says why, and the schedules go on without webhooks.
 type Options = {
-  /** Its name; left out: the source that the environment describes. */
-  readonly source?: string
+  /** Its name; empty: the one that the environment describes. */
+  readonly source: string
   readonly upstream: Upstream
   readonly pool: Pool
   /** PUBLIC_URL. */
@@ -139,61 +207,54 @@ const longestMs = 60_000
 const webhookNotice = (source: string): string => `webhooks:${keyIn(source, 'subscription')}`
 
 /** Where deliveries for a source arrive. */
-const addressesOf = ({
-  source = '',
-  publicUrl,
-  secret,
-}: Pick<Options, 'source' | 'publicUrl' | 'secret'>): Addresses => {
-  const hooksUrl = `${publicUrl}/hooks/${source === '' ? '' : `${source}/`}`
-  return { hooksUrl, hookUrl: `${hooksUrl}${secret}` }
+function addressesOf(given: Pick<Options, 'source' | 'publicUrl' | 'secret'>): Addresses {
+  const hooksUrl = `${given.publicUrl}/hooks/${given.source === '' ? '' : `${given.source}/`}`
+  return { hooksUrl, hookUrl: `${hooksUrl}${given.secret}` }
 }
 
 /** Goes on by itself until the signal. `publicUrl`: of the deployment. */
 export function beSubscribed(
-  {
-    config,
-    publicUrl = config.publicUrl,
-    alone,
-    signal,
-    log,
-  }: Pick<Options, 'alone' | 'signal' | 'log'> & {
+  given: Pick<Options, 'alone' | 'signal' | 'log'> & {
     readonly config: Config
     readonly publicUrl?: string | null
   },
   { assignmentService: upstream, database: { pool } }: Pick<SyncContext, 'assignmentService' | 'database'>,
 ): void {
+  const { config, publicUrl = config.publicUrl, ...how } = given
   const { source, webhookSecret: secret, contract } = config
   const signingSecret = signingSecretOf(config)
-  const given = { source, upstream, pool, contract, signal, log, ...(alone && { alone }) }
   if (publicUrl !== null && secret !== null && signingSecret !== null)
-    void keepSubscribed({ ...given, publicUrl, secret, signingSecret })
+    void keepSubscribed({ ...how, source, upstream, pool, contract, publicUrl, secret, signingSecret })
   else void forgetProblem(pool, webhookNotice(source)).catch(() => {})
 }
 
 /** Ends with the signal. */
 export async function keepSubscribed(options: Options): Promise<void> {
-  const { source = '', pool, signal, log } = options
+  const { source, pool, signal, log } = options
   const [notice, whose] = [webhookNotice(source), source === '' ? {} : { source }]
   let lastSaid = ''
   while (!signal.aborted) {
-    const outcome = await inTurnOf(options).catch((error: unknown) => ({
-      isFine: false,
-      said: `The worker could not subscribe to webhooks${ofIt(source)}: ${sentence(messageOf(error))} It tries again in a minute; until then streams are read on their schedules.`,
-      pauseMs: afterFailureMs,
-    }))
+    const {
+      said,
+      isFine,
+      pauseMs = everyMs,
+    } = await inTurnOf(options).catch(
+      (error: unknown): Outcome => ({
+        isFine: false,
+        said: `The worker could not subscribe to webhooks${ofIt(source)}: ${sentence(messageOf(error))} It tries again in a minute; until then streams are read on their schedules.`,
+        pauseMs: afterFailureMs,
+      }),
+    )
     if (signal.aborted) return
-    const { said, isFine } = outcome
     if (said !== lastSaid) log[isFine ? 'info' : 'warn'](whose, said)
     lastSaid = said
     const noted = isFine ? forgetProblem(pool, notice) : noteProblem(pool, { key: notice, what: said })
     await noted.catch((error) => log.debug({ err: error }, 'could not note how the subscription is'))
-    await wait('pauseMs' in outcome ? outcome.pauseMs : everyMs, undefined, { signal, ref: false }).catch(
-      () => {},
-    )
+    await wait(pauseMs, undefined, { signal, ref: false }).catch(() => {})
   }
 }
 
-type Outcome = { readonly said: string; readonly isFine: boolean }
+type Outcome = { readonly said: string; readonly isFine: boolean; readonly pauseMs?: number }
 
 async function inTurnOf({ alone, ...options }: Options): Promise<Outcome> {
   if (alone === undefined) return await subscribeOnce(options)
@@ -212,7 +273,7 @@ async function subscribeOnce(options: Options): Promise<Outcome> {
     // The transaction waits for the upstream, but not for ever: other workers want to check the subscription, too.
     await client.query(`begin; set local idle_in_transaction_session_timeout = '15min'`)
     // Two workers that subscribe at once would subscribe twice.
-    await takeTurn(client, `subscribe to webhooks${ofIt(options.source ?? '')}`)
+    await takeTurn(client, `subscribe to webhooks${ofIt(options.source)}`)
     return await subscribe(options)
   } finally {
     // The lock goes with the transaction, or with the connection.
@@ -224,12 +285,12 @@ async function subscribeOnce(options: Options): Promise<Outcome> {
 }
 
 async function subscribe(options: Options): Promise<Outcome> {
-  const { source = '', upstream, signal } = options
+  const { source, upstream, signal } = options
   const addresses = addressesOf(options)
   const { hookUrl } = addresses
   const definitions = await listOf(options, 'webhook_definition').catch((error) => {
     // PUBLIC_URL is for all sources, and one that offers no webhooks needs nobody.
-    if (source === '' || !(error instanceof UpstreamError) || error.status !== 404) throw error
+    if (source === '' || !isNotFound(error)) throw error
     return null
   })
   if (definitions === null) return { said: `${source} offers no webhooks.`, isFine: true }
@@ -269,19 +330,20 @@ export async function unsubscribe(options: Asking & Parameters<typeof addressesO
   const { hooksUrl } = addressesOf(options)
   const known = (await listOf(options, 'webhook_subscription')).filter(isObject)
   const keys = known.filter((one) => isOwn(one, hooksUrl)).flatMap((one) => subscriptionKeyOf(one) ?? [])
+  const remove = remover(options)
   let ended = 0
   for (const key of keys)
-    await remover(options)(key).then(
-      () => {
-        ended += 1
-      },
-      (error) => {
-        // Each worker ends them: another one was first.
-        if (!(error instanceof UpstreamError) || error.status !== 404) throw error
-      },
-    )
+    try {
+      await remove(key)
+      ended += 1
+    } catch (error) {
+      // Each worker ends them: another one was first.
+      if (!isNotFound(error)) throw error
+    }
   return ended
 }
+
+const isNotFound = (error: unknown): boolean => error instanceof UpstreamError && error.status === 404
 
 async function descriptionAt({ contract: place, upstream, signal }: Options): Promise<Description | null> {
   if (place === null) return null

@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { forgetDeleted } from '../operator/erase.ts'
-import { problemsOfParts } from '../problems/find-problems.ts'
+import { partsDown, problemsOfParts } from '../problems/find-problems.ts'
 import { type Part, type Parts, titleOf } from '../problems/parts.ts'
 import { isNews, type Problem } from '../problems/stream-problems.ts'
 import { minuteStateOf, problemsByKey, stateOfStream } from '../problems/stream-state.ts'
@@ -40,9 +40,8 @@ import { estimate, isLogged, readingInWords } from '../streams/load-progress.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Pauses } from './health.ts'
+import { openStreamMinutes, type RequestMinutes } from './minutes.ts'
 import type { Jobs } from './queue/jobs.ts'
-import type { RequestMinutes } from './request-minutes.ts'
-import { openStreamMinutes } from './stream-minutes.ts'
 
 export type WorkerId = Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
 
@@ -65,17 +64,8 @@ type BeatOptions = {
 export async function keepBeating(options: BeatOptions): Promise<void> {
   const { worker, pool, parts, running, waits, onLiving, signal } = options
   while (!signal.aborted) {
-    const down = parts
-      .list()
-      .filter(
-        ({ isUp, isStarting, kind, state }) =>
-          !isUp && !isStarting && (kind !== 'service' || state === 'down'),
-      )
-    const beat = noteWorker(pool, {
-      ...worker,
-      runs: running(),
-      waits: waitsOf(waits(), down),
-    }).then(
+    const line = { ...worker, runs: running(), waits: waitsOf(waits(), partsDown(parts.list())) }
+    const beat = noteWorker(pool, line).then(
       (living) => {
         parts.worked('database')
         onLiving(living)
@@ -109,7 +99,8 @@ const waitsOf = (met: ReturnType<BeatOptions['waits']>, down: readonly Part[]): 
     .filter(({ partName }) => !down.some(({ name }) => name === partName))
     .map(({ what, until }) => ({ what, until })),
   ...down.map((part) => ({
-    ...{ what: titleOf(part), part },
+    what: titleOf(part),
+    part,
     until: met.find(({ partName }) => partName === part.name)?.until ?? null,
   })),
 ]
@@ -205,12 +196,9 @@ async function forgetOldRows({ context, forgetAfterMs, signal }: Options): Promi
   const { pool } = context.database
   for (const { stream, rows, ageMs } of await forgetDeleted(context, { ageOf: forgetAfterMs, signal })) {
     const told = `Erased ${plural(rows, 'row')} that had been marked as deleted for longer than ${formatDuration(ageMs)}.`
-    const noted = { who: '', door: 'worker', address: hostname(), action: 'erase', target: stream, stream }
-    await noteAction(
-      pool,
-      { ...noted, reason: null, confirmed: null, before: null },
-      { result: 'done', told },
-    )
+    const by = { who: '', door: 'worker', address: hostname() }
+    const erased = { action: 'erase', target: stream, stream, reason: null, confirmed: null, before: null }
+    await noteAction(pool, { ...by, ...erased }, { result: 'done', told })
   }
 }
 
@@ -238,18 +226,20 @@ function openStates(options: Options) {
   const note = async (lines: readonly StateMinutes[]) => {
     if (lines.length > 0) await noteStateMinutes(pool, lines)
   }
+  const ownProblems = () => problemsOfParts({ parts: parts.list() }, new Date())
   return {
     /** Nothing was wrong for so long that what is noted of problems is settled, and nothing is under way. */
     mayRest: () =>
       quietLooks >= settledLooks &&
       performance.now() - lookedMs < restingMs &&
       options.running().length === 0 &&
-      problemsOfParts({ parts: parts.list() }, new Date()).length === 0,
+      ownProblems().length === 0,
     isLoading: () => isLoading,
     async look() {
       const found = await options.problems()
+      const lasting = found.filter(({ kind }) => !isNews(kind))
       const seen = await statesOf(options, found)
-      const isQuiet = found.every(({ kind }) => isNews(kind)) && seen.every(({ state }) => state === 'live')
+      const isQuiet = lasting.length === 0 && seen.every(({ state }) => state === 'live')
       ;[quietLooks, lookedMs] = [isQuiet ? quietLooks + 1 : 0, performance.now()]
       isLoading = seen.some(({ state }) => state === 'loading')
       const told = JSON.stringify(seen.map(({ stream, state, reason }) => ({ stream, state, reason })))
@@ -258,23 +248,18 @@ function openStates(options: Options) {
         await noteStandings(pool, seen)
         ;[standings, notedMs] = [told, nowMs]
       }
-      await note(
-        minutes.saw(
-          seen.map(({ inMinute, state: _state, reason: _reason, ...one }) => ({ ...one, state: inMinute })),
-          new Date(),
-        ),
-      )
-      await noteProblems(
-        pool,
-        found.filter(({ kind }) => !isNews(kind)),
-      )
+      const inMinute = seen.map(({ inMinute: state, stream, readAge, settledAge, deletionsAge }) => {
+        return { stream, state, readAge, settledAge, deletionsAge }
+      })
+      await note(minutes.saw(inMinute, new Date()))
+      await noteProblems(pool, lasting)
       await noteSilenced(pool, found, { seesAll: true })
       await settleQuarantine(options, found)
     },
     /** Only this worker sees them. */
     async lookAtParts() {
       await note(minutes.end(new Date()))
-      const found = problemsOfParts({ parts: parts.list() }, new Date())
+      const found = ownProblems()
       if (found.length === 0) return
       await noteProblems(pool, found, { seesAll: false })
       await noteSilenced(pool, found, { seesAll: false })
@@ -286,16 +271,12 @@ function openStates(options: Options) {
 /** A record that was corrected upstream and came again is a problem no more; the next look no longer finds it. */
 async function settleQuarantine({ context, log }: Options, found: readonly Problem[]): Promise<void> {
   const { streams, database } = context
-  const withEntries = new Set(
-    found.flatMap(({ kind, stream }) => (kind === 'quarantine' ? (stream ?? []) : [])),
-  )
-  for (const stream of [...streams, ...relatedBeside(streams)].filter(({ name }) => withEntries.has(name))) {
-    const settled = await settleRepaired(database.pool, stream)
-    if (settled > 0)
-      log.info(
-        { stream: stream.name, records: settled },
-        `${plural(settled, 'record')} in quarantine came again, and ${settled === 1 ? 'is a row' : 'are rows'} now`,
-      )
+  const hasEntries = ({ name }: { readonly name: string }) =>
+    found.some(({ kind, stream }) => kind === 'quarantine' && stream === name)
+  for (const stream of [...streams, ...relatedBeside(streams)].filter(hasEntries)) {
+    const records = await settleRepaired(database.pool, stream)
+    const text = `${plural(records, 'record')} in quarantine came again, and ${records === 1 ? 'is a row' : 'are rows'} now`
+    if (records > 0) log.info({ stream: stream.name, records }, text)
   }
 }
 
@@ -319,22 +300,17 @@ async function statesOf(
 
 /** Logs how far long readings of this worker have come, and which first loads stand still, whichever worker does them. */
 async function logProgress({ context, running, log }: Options, isFirst: boolean): Promise<void> {
-  const { database, streams } = context
   const now = new Date()
-  const found = await readProgress(
-    database.pool,
-    streams.map(({ name }) => name),
-  )
-  for (const progress of found) {
+  const names = context.streams.map(({ name }) => name)
+  for (const progress of await readProgress(context.database.pool, names)) {
     const isOwn = running().some(({ stream }) => stream === progress.stream)
     const isLong = now.getTime() - progress.beganAt.getTime() >= everyMs.log / 2
     const seen = estimate(progress, now)
     if (!isLogged(progress, { isOwn, isLong, isStalled: seen.stalled !== null, isFirst })) continue
     const { stream, reading, rows, total } = progress
-    log[seen.stalled ? 'warn' : 'info'](
-      { stream, reading, rows, total, share: seen.share, rowsPerSecond: seen.rowsPerSecond, ...leftOf(seen) },
-      readingInWords(progress, seen, now),
-    )
+    const { share, rowsPerSecond } = seen
+    const fields = { stream, reading, rows, total, share, rowsPerSecond, ...leftOf(seen) }
+    log[seen.stalled ? 'warn' : 'info'](fields, readingInWords(progress, seen, now))
   }
 }
 

@@ -2,7 +2,7 @@
 
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { isPassingFailure } from '../../src/worker/availability.ts'
+import { isPassingFailure } from '../../src/worker/failures.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 
 describe.skipIf(!hasPostgres)('a session that Postgres ended', () => {

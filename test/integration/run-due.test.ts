@@ -8,9 +8,9 @@ import { requestBackfill } from '../../src/store/book/backfills.ts'
 import { lastAskedAt, makeDue, noteReleased, readDueState, settleDue } from '../../src/store/book/due.ts'
 import { pauseStream, resumeStream } from '../../src/store/book/streams.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
-import { settlingWhatIsAsked } from '../../src/worker/asked-runs.ts'
 import { isRunDue, scheduledKinds } from '../../src/worker/kinds.ts'
 import { lookAtDue } from '../../src/worker/look.ts'
+import { settlingWhatIsAsked } from '../../src/worker/run-conditions.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
@@ -23,11 +23,12 @@ function lookIn(context: SyncContext, simulator: Simulator) {
   const config = loadConfig(environmentFor(simulator, null, { LOOKBACK: '10m' }))
   const settings = config.dynamic.now()
   const kinds = scheduledKinds(context, config)
+  const kindsOf = () => kinds
   const look = () =>
-    lookAtDue({ pool: context.database.pool, settingsOf: () => settings, streams: [assignment], kinds })
+    lookAtDue({ pool: context.database.pool, settingsOf: () => settings, streams: [assignment], kindsOf })
   const wanted = async (kind: 'probe' | 'lookback' | 'deletions') =>
     (await look()).wanted.find((one) => one.kind === kind)
-  return { kinds, look, wanted }
+  return { kinds, kindsOf, look, wanted }
 }
 
 describe.skipIf(!hasPostgres)('a probe', () => {
@@ -35,8 +36,8 @@ describe.skipIf(!hasPostgres)('a probe', () => {
   it('comes once a day, also after one whose program was killed (P8)', async () => {
     await using simulator = await startSimulator({ assignments: 30 })
     await using context = await openTestContext(database, simulator)
-    const { kinds, wanted } = lookIn(context, simulator)
-    const isDue = () => isRunDue(kinds, { stream: assignment.name, kind: 'probe' })
+    const { kindsOf, wanted } = lookIn(context, simulator)
+    const isDue = () => isRunDue(kindsOf, { stream: assignment.name, kind: 'probe' })
     expect(await wanted('probe')).toBeUndefined()
     await context.read(assignment, 'incremental', { signal })
     expect(await wanted('probe')).toBeDefined()

@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
     const stopping = new AbortController()
     const { publicUrl = 'http://127.0.0.1:9', contract = { kind: 'usual' } } = options
     const subscribing = keepSubscribed({
-      ...{ upstream, pool: database.pool, publicUrl, secret, signingSecret, contract },
+      ...{ source: '', upstream, pool: database.pool, publicUrl, secret, signingSecret, contract },
       ...{ signal: stopping.signal, log: quietLog },
     })
     try {
@@ -70,7 +70,7 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
     const upstream = openSimulatorClient(simulator)
     const before = count()
     await subscribe(simulator, () => expect.poll(count).toBe(before + 6))
-    const given = { upstream, publicUrl: 'http://127.0.0.1:9', secret, signal: noSignal }
+    const given = { source: '', upstream, publicUrl: 'http://127.0.0.1:9', secret, signal: noSignal }
     const ended = await Promise.all([unsubscribe(given), unsubscribe(given)])
     upstream.close()
     expect(ended[0] + ended[1]).toBe(6)

@@ -20,7 +20,7 @@ import {
 } from '../../src/store/book/watch.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
 import { onBehalfOf } from '../../src/util/on-behalf.ts'
-import { openRequestMinutes } from '../../src/worker/request-minutes.ts'
+import { openRequestMinutes } from '../../src/worker/minutes.ts'
 import { keepBeating, newWorkerId } from '../../src/worker/watch.ts'
 import { isForChanges } from '../support/asked.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { MinuteState } from '../../src/store/book/watch.ts'
-import { openStreamMinutes } from '../../src/worker/stream-minutes.ts'
+import { openStreamMinutes } from '../../src/worker/minutes.ts'
 
 const noon = Date.UTC(2026, 10, 1, 12)
 

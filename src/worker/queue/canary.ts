@@ -140,7 +140,7 @@ export function watchQueue(options: WatchOptions): QueueWatch {
         if (closing.signal.aborted) return
         onFailure(error)
         isDoubted = true
-        await repair({ ...options, rhythmMs, anewMs, signal: closing.signal }, error).then(
+        await repair(options, error, rhythmMs, anewMs, closing.signal).then(
           (isAnew) => isAnew && sent.clear(),
           (cause) => options.log.debug({ err: cause }, 'the queue could not be repaired yet'),
         )
@@ -162,19 +162,11 @@ export function watchQueue(options: WatchOptions): QueueWatch {
 
 /** Whether consumers were made anew. */
 async function repair(
-  {
-    consumers,
-    prepare,
-    rhythmMs,
-    anewMs,
-    signal,
-    log,
-  }: WatchOptions & {
-    readonly rhythmMs: number
-    readonly anewMs: Map<Consumer, number>
-    readonly signal: AbortSignal
-  },
+  { consumers, prepare, log }: WatchOptions,
   error: unknown,
+  rhythmMs: number,
+  anewMs: Map<Consumer, number>,
+  signal: AbortSignal,
 ): Promise<boolean> {
   if (error instanceof NotTaken) {
     // A machine that has too much to do is slow, and this gives it more to do.
@@ -219,16 +211,14 @@ function notTaken(consumer: Consumer, waitsMs: number, forMs: number, cause: Err
   return new NotTaken(consumer, waitsMs, message, cause)
 }
 
-const othersTake = (consumer: Consumer, forMs: number): NotTaken =>
-  new NotTaken(
-    consumer,
-    forMs,
-    `Other workers take jobs from the queue of ${consumer.name}, but this worker has taken none for ${formatDuration(forMs)}.`,
-  )
+function othersTake(consumer: Consumer, forMs: number): NotTaken {
+  const message = `Other workers take jobs from the queue of ${consumer.name}, but this worker has taken none for ${formatDuration(forMs)}.`
+  return new NotTaken(consumer, forMs, message)
+}
 
 const newId = (): string => `${canaryName}-${randomBytes(6).toString('hex')}`
 
-const codeOf = (error: unknown): string => {
+function codeOf(error: unknown): string {
   const found = errorOf(error)
   return 'code' in found ? String(found.code) : ''
 }

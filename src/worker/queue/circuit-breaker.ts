@@ -77,7 +77,6 @@ type State = CircuitOptions & {
   readonly lastSuccessMs: Map<string, number>
 }
 
-const isLeft = ({ isLeftAlone }: Failing): boolean => isLeftAlone
 const severity: Readonly<Record<FailureScope['level'], number>> = { debug: 0, info: 1, warn: 2 }
 const databaseKey = 'the database'
 const forgottenAfterMs = 10 * 60_000
@@ -96,7 +95,8 @@ export function openCircuitBreaker(options: CircuitOptions): CircuitBreaker {
   const looking = setInterval(() => {
     for (const key of failing.keys()) if (serviceKeyPattern.test(key)) void followAll(state, key)
   }, lookEveryMs).unref()
-  const leftAlone = (keys: readonly string[]) => keys.flatMap((key) => failing.get(key) ?? []).filter(isLeft)
+  const leftAlone = (keys: readonly string[]) =>
+    keys.flatMap((key) => failing.get(key) ?? []).filter(({ isLeftAlone }) => isLeftAlone)
   return {
     mustWait(request) {
       const [waitsFor] = leftAlone(keysOf(state, request))
@@ -153,12 +153,11 @@ const keysOf = (state: State, request: QueuedRun): readonly string[] => [
 
 function keyFor(state: State, request: QueuedRun, startedMs: number, given: FailureScope): string {
   const { scope, isLeftAlone } = given
-  if (scope === 'database') return databaseKey
-  if (isLeftAlone) return serviceKey(state, request)
   const service = serviceKey(state, request)
+  if (scope === 'database') return databaseKey
   // If another run of the service succeeded while this one failed, the trouble is the stream's own.
   const isServiceFine = (state.lastSuccessMs.get(service) ?? -1) >= startedMs
-  return scope === 'service' && !isServiceFine ? service : streamKey(request)
+  return isLeftAlone || (scope === 'service' && !isServiceFine) ? service : streamKey(request)
 }
 
 function noteFailure(state: State, request: QueuedRun, startedMs: number, given: FailureScope): void {
@@ -173,15 +172,21 @@ function noteFailure(state: State, request: QueuedRun, startedMs: number, given:
   owed.set(keyOf(request), request)
   const isWorse = known === undefined || severity[level] > severity[known.level]
   state.failing.set(key, {
-    ...{ outage, owed, isLeftAlone: true, timer, error: error ?? new Error(message) },
-    ...{ isHeld, stream: request.stream, notBeforeMs: isHeld ? 0 : (given.notBefore?.getTime() ?? 0) },
+    outage,
+    owed,
+    isLeftAlone: true,
+    timer,
+    error: error ?? new Error(message),
+    isHeld,
+    stream: request.stream,
+    notBeforeMs: isHeld ? 0 : (given.notBefore?.getTime() ?? 0),
     level: isWorse ? level : known.level,
   })
   const fields = { err: error, stream: request.stream, kind: request.kind }
-  const isLong = outage.untilMs - Date.now() > policy.longestMs
-  const next = isLong
-    ? `at ${new Date(outage.untilMs).toISOString()}`
-    : `at least every ${formatDuration(policy.longestMs)}`
+  const next =
+    outage.untilMs - Date.now() > policy.longestMs
+      ? `at ${new Date(outage.untilMs).toISOString()}`
+      : `at least every ${formatDuration(policy.longestMs)}`
   if (isWorse) state.log[level](fields, `${key}: ${sentence(message)} Tidemark tries again ${next}.`)
   else state.log.debug({ ...fields, failures: outage.failures }, `${key} still does not work`)
 }
@@ -192,17 +197,15 @@ function outageAfter(
   { policy, notBefore, isLeftAlone }: FailureScope,
 ): Outage {
   const nowMs = Date.now()
+  const notBeforeMs = notBefore?.getTime() ?? null
   // That nothing was asked says nothing new.
-  if (isLeftAlone && notBefore)
-    return {
-      ...{ sinceMs: known?.sinceMs ?? nowMs, failures: known?.failures ?? 0, lastFailureMs: nowMs },
-      untilMs: notBefore.getTime(),
-    }
+  if (isLeftAlone && notBeforeMs !== null) {
+    const { sinceMs = nowMs, failures = 0 } = known ?? {}
+    return { sinceMs, failures, lastFailureMs: nowMs, untilMs: notBeforeMs }
+  }
   const isClockSetBack = known !== null && known.lastFailureMs > nowMs
-  return afterFailure(isClockSetBack ? null : known, {
-    ...{ nowMs, startedMs, policy, random: Math.random() },
-    notBeforeMs: notBefore?.getTime() ?? null,
-  })
+  const failure = { nowMs, startedMs, policy, random: Math.random(), notBeforeMs }
+  return afterFailure(isClockSetBack ? null : known, failure)
 }
 
 const startTimer = (state: State, key: string, untilMs: number): NodeJS.Timeout =>
@@ -238,7 +241,10 @@ async function followAll(state: State, key: string): Promise<void> {
   if (isSame || (untilMs <= Date.now() && !known.isLeftAlone)) return
   clearTimeout(known.timer)
   state.failing.set(key, {
-    ...{ ...known, isLeftAlone: true, isHeld: true, outage: { ...known.outage, untilMs } },
+    ...known,
+    isLeftAlone: true,
+    isHeld: true,
+    outage: { ...known.outage, untilMs },
     timer: startTimer(state, key, untilMs),
   })
 }
@@ -252,7 +258,7 @@ function noteSuccess(state: State, request: QueuedRun, hasAsked: boolean): void 
     if (!known || (key === service && !hasAsked)) continue
     clearTimeout(known.timer)
     known.owed.delete(keyOf(request))
-    askForOwed(state, key)
+    askFor(state, known.owed)
     state.failing.delete(key)
     const level = known.level === 'debug' ? 'debug' : 'info'
     state.log[level](`${key} works again, after ${formatDuration(nowMs - known.outage.sinceMs)}`)
@@ -267,12 +273,7 @@ function tryAgain(state: State, key: string): void {
   const timer = setTimeout(() => key !== databaseKey && state.failing.delete(key), forgottenAfterMs)
   timer.unref()
   state.failing.set(key, { ...known, isLeftAlone: false, timer })
-  askForOwed(state, key)
-}
-
-function askForOwed(state: State, key: string): void {
-  const known = state.failing.get(key)
-  if (known) askFor(state, known.owed)
+  askFor(state, known.owed)
 }
 
 /** Asks again for the requests that were made to wait. Those that still cannot be done come back here. */

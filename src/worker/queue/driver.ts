@@ -20,7 +20,6 @@ import { openRedis } from '../../redis/connection.ts'
 import { messageOf, UsageError } from '../../util/errors.ts'
 import { describeRedis, redisInfoProblem } from '../../util/redis-url.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { guardLocks, searchPath } from './postgres-locks.ts'
 
 // BullMQ's classes for both places a queue can live in, Redis and Postgres, with one type for both.
 export type Driver =
@@ -91,6 +90,8 @@ type Options = {
 }
 
 const schema = 'bullmq'
+/** Postgres looks up its own names first unless the path says otherwise, as here. */
+const searchPath = `${schema},pg_catalog`
 /** Two sessions wait to be woken: one for the polls, one for the loads. Statements are short, and two at a time are enough for them. */
 const poolSize = 4
 const connectTimeoutMs = 10_000
@@ -103,7 +104,7 @@ const silenceMs = 30_000
  * A worker that is frozen in the middle of a transaction must not hold up the queue of all others.
  */
 const settingsSql = `
-  set search_path = ${searchPath(schema)};
+  set search_path = ${searchPath};
   set idle_in_transaction_session_timeout = ${silenceMs};
   set default_transaction_isolation = 'read committed'; set array_nulls = on;
   set statement_timeout = 0; set lock_timeout = 0`
@@ -112,11 +113,8 @@ const writtenSeconds = 60
 /** How many sessions of Postgres the queue of a worker has at the most. */
 export const sessionsOfQueue = (redisUrl: string | null): number => (redisUrl === null ? poolSize : 0)
 
-export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
-  return redisUrl === null
-    ? await openPostgres(database, log)
-    : await openQueueInRedis(redisUrl, database, log)
-}
+export const openDriver = ({ redisUrl, database, log }: Options): Promise<OpenDriver> =>
+  redisUrl === null ? openPostgres(database, log) : openQueueInRedis(redisUrl, database, log)
 
 /** To make a schema `if not exists` Postgres asks for the right to make one, even where it exists. */
 const makeSchemaSql = `do $$ begin if to_regnamespace('${schema}') is null then create schema ${schema}; end if; end $$`
@@ -147,7 +145,7 @@ async function openPostgres({ connection, address }: Options['database'], log: L
     const client = await pool.connect()
     try {
       await runMigrations(makingNoSchemaTwice(client), schema)
-      await guardLocks(client, schema)
+      await guardLocks(client)
     } finally {
       client.release()
     }
@@ -172,10 +170,8 @@ async function openQueueInRedis(
   const prefix = prefixOf(database)
   const ping = async () => {
     const cause = trouble()
-    if (redis.status !== 'ready')
-      throw new Error(`there is no connection to Redis: ${cause ? messageOf(cause) : redis.status}`, {
-        cause,
-      })
+    const why = cause ? messageOf(cause) : redis.status
+    if (redis.status !== 'ready') throw new Error(`there is no connection to Redis: ${why}`, { cause })
     // A write and no PING: a Redis that is full, or a replica by now, answers to a PING and takes nothing.
     await redis.set(`${prefix}:written`, '1', 'EX', writtenSeconds)
   }
@@ -201,4 +197,58 @@ async function openQueueInRedis(
 function prefixOf({ address, cluster }: Options['database']): string {
   const store = cluster === null ? address : `${address} ${cluster}`
   return `{tidemark-${createHash('sha256').update(store).digest('hex').slice(0, 12)}}`
+}
+
+// What Tidemark replaces in a queue that lives in Postgres: its locks, and its events, which nobody reads. BullMQ takes advisory locks
+// whose keys follow from the names of queues and jobs, and everybody who can connect can take these too: one of them, held for ever, would
+// freeze all workers. Here its functions get the same locks from lines of a table that nobody else may read.
+
+const lineOf = (key: string) => `from tidemark_lock as line where line.key = ${key}`
+const makeLine = (key: string) =>
+  `insert into tidemark_lock as line (key) values (${key}) on conflict do nothing`
+/** Two keys of 32 bits, as one. */
+const bothKeys = '(($1::bigint << 32) | ($2::bigint & 4294967295))'
+
+const waiting = (name: string, parameters: string, key: string, strength: 'update' | 'share') => `
+  create or replace function ${name}(${parameters}) returns void language plpgsql as $$
+  begin
+    ${makeLine(key)};
+    perform ${lineOf(key)} for ${strength};
+  end $$`
+
+const locksSql = [
+  'create table if not exists tidemark_lock (key bigint primary key)',
+  waiting('pg_advisory_xact_lock', 'bigint', '$1', 'update'),
+  waiting('pg_advisory_xact_lock', 'integer, integer', bothKeys, 'update'),
+  waiting('pg_advisory_xact_lock_shared', 'bigint', '$1', 'share'),
+  waiting('pg_advisory_xact_lock_shared', 'integer, integer', bothKeys, 'share'),
+  `create or replace function pg_try_advisory_xact_lock(bigint) returns boolean language plpgsql as $$
+  begin
+    ${makeLine('$1')};
+    perform ${lineOf('$1')} for update skip locked;
+    return found;
+  end $$`,
+  // Otherwise each step of a job inserts a row, deletes one later, and wakes whoever listens.
+  `create or replace function publish_event(p_queue text, p_event text, p_data jsonb) returns bigint language sql as $$ select 0::bigint $$`,
+].join(';\n')
+
+/** After BullMQ has made its functions. Any number of workers may do it at once. */
+async function guardLocks(client: ClientBase): Promise<void> {
+  await client.query('begin')
+  try {
+    await client.query(`lock table ${schema}.migration in share update exclusive mode`)
+    await client.query(locksSql)
+    // Functions look up names as the session did that made them.
+    const { rows } = await client.query<{ statement: string }>(
+      `select format('alter function %s set search_path = %s', oid::regprocedure, $2::text) as statement
+       from pg_proc where pronamespace = $1::regnamespace and prokind = 'f'
+         and exists (select from unnest(proconfig) as setting where setting like 'search_path=%' and setting not like '%pg_catalog%')`,
+      [schema, searchPath],
+    )
+    await client.query(rows.map(({ statement }) => statement).join(';\n'))
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    throw error
+  }
 }

@@ -23,9 +23,11 @@ export type Jobs = {
   stop(): Promise<void>
 }
 
-export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOutcome' | 'log'> &
+export type JobsOptions = Pick<
+  RunWorkerOptions,
+  'run' | 'failureScope' | 'onOutcome' | 'log' | 'slowAfterMs' | 'workers' | 'isKnown'
+> &
   Pick<PlannerOptions, 'look' | 'isDue' | 'onReleased' | 'hostOf'> &
-  Pick<RunWorkerOptions, 'slowAfterMs' | 'workers' | 'isKnown'> &
   Partial<Pick<RunWorkerOptions, 'whatFollows'> & Pick<WatchOptions, 'onWork' | 'onFailure'>> & {
     readonly queue: OpenDriver
     /** As they are now. */
@@ -87,19 +89,14 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     ...options.canaries,
   })
   /** Leaves what this worker still owes to the next one: a reconcile would otherwise come only the next day. */
-  async function handBack(): Promise<void> {
-    await Promise.all(breaker.owed().map((request) => runs.requestRun(again(request))))
-  }
+  const handBack = () => Promise.all(breaker.owed().map((request) => runs.requestRun(again(request))))
 
   return {
     requestRun: runs.requestRun,
     counts: runs.counts,
     planNow: planner.planNow,
     nextRuns: (now) =>
-      schedules().map(({ stream, kind, schedule }) => ({
-        ...{ stream, kind, schedule },
-        at: new Date(nextTimeMs(schedule, now.getTime())),
-      })),
+      schedules().map((one) => ({ ...one, at: new Date(nextTimeMs(one.schedule, now.getTime())) })),
     breaker,
     async stop() {
       watch?.close()

@@ -13,12 +13,6 @@ type Job = {
   moveToCompleted(result: null, token: string, fetchesNext: boolean): Promise<unknown>
   moveToDelayed(timestampMs: number, token: string): Promise<unknown>
 }
-export type HeldJobs = {
-  /** The identity of a consumer, with which the tokens of its jobs begin. */
-  began(consumerId: string): void
-  while<Result>(token: string | undefined, work: () => Promise<Result>): Promise<Result>
-  close(): void
-}
 
 /** What BullMQ's queue offers for it. */
 export type HeldQueue = {
@@ -36,7 +30,7 @@ type Options = {
 const betweenLooksMs = 1_000
 const mostLooks = 60
 
-export function openHeldJobs({ driver, queue, log }: Options): HeldJobs {
+export function openHeldJobs({ driver, queue, log }: Options) {
   const ours = new Set<string>()
   const inHand = new Set<string>()
   const closing = new AbortController()
@@ -89,8 +83,9 @@ export function openHeldJobs({ driver, queue, log }: Options): HeldJobs {
   const events = ['ready', '-node']
   if (driver.kind === 'redis') for (const event of events) driver.redis.on(event, lookSoon)
   return {
-    began: (consumerId) => void ours.add(consumerId),
-    async while(token, work) {
+    /** The identity of a consumer, with which the tokens of its jobs begin. */
+    began: (consumerId: string) => void ours.add(consumerId),
+    async while<Result>(token: string | undefined, work: () => Promise<Result>): Promise<Result> {
       if (token === undefined) return await work()
       inHand.add(token)
       try {

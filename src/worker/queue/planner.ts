@@ -156,7 +156,7 @@ export function openPlanner(options: PlannerOptions): Planner {
       const job = given as PlanJob
       if (job.id !== planName) return
       see(job.data)
-      if (hasOthers(options) && performance.now() < awayUntilMs) return await putOff(job, leftForMs, token)
+      if (hasOthers(options) && performance.now() < awayUntilMs) return await leaveForNow(job, token)
       const next = await withTimeout(longestPlanMs, planOnce(options, job.data)).catch((error) => {
         awayUntilMs = performance.now() + awayMs
         return whileAway(options, job.data, error)
@@ -198,15 +198,15 @@ export function openPlanner(options: PlannerOptions): Planner {
 
 const hasOthers = ({ workers = () => 1 }: PlannerOptions): boolean => workers() > 1
 
+/** Ends with the error by which BullMQ knows that the job goes on later. */
+async function leaveForNow(job: PlanJob, token: string | undefined): Promise<never> {
+  await job.moveToDelayed(Date.now() + leftForMs, token)
+  throw new DelayedError()
+}
+
 function whileAway(options: PlannerOptions, data: PlanData, error: unknown) {
   options.log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')
   return { data, pauseMs: hasOthers(options) ? leftForMs : awayPauseMs }
-}
-
-/** Ends with the error by which BullMQ knows that the job goes on later. */
-async function putOff(job: PlanJob, ms: number, token: string | undefined): Promise<never> {
-  await job.moveToDelayed(Date.now() + ms, token)
-  throw new DelayedError()
 }
 
 /** Schedules of named sources come from Postgres; that workers take them up one after the other is no mistake. */
@@ -225,8 +225,12 @@ const mostPollsOfPlace = 100
 const latePlanMs = 1_000
 /** So long after its schedule a poll has begun when all goes well. */
 const patienceMs = 60_000
-const overduePoll = (stream: string, nowMs: number): Look['asked'][number] => ({
-  ...{ stream, kind: 'incremental', cause: 'again', dueMs: nowMs, askedMs: nowMs },
+/** By this worker, at once. */
+export const askedAgain = (place: Place, nowMs: number): Look['asked'][number] => ({
+  ...place,
+  cause: 'again',
+  dueMs: nowMs,
+  askedMs: nowMs,
 })
 
 type KnownPlan = PlanState &
@@ -324,26 +328,19 @@ async function roomIn(
 }
 
 async function planOnce(
-  {
-    queue,
-    hostOf,
-    slowAfterMs: slowMs = slowAfterMs,
-    look,
-    isDue,
-    onReleased,
-    mustWait,
-    slots,
-  }: PlannerOptions,
+  options: PlannerOptions,
   given: PlanData,
 ): Promise<{ data: PlanData; pauseMs: number }> {
-  const { nowMs, wanted, overdue, loading, workers, database, absent = [], ...seen } = await look()
+  const { queue, hostOf, slowAfterMs: slowMs = slowAfterMs, isDue, mustWait, slots } = options
+  const { nowMs, wanted, overdue, loading, workers, database, absent = [], ...seen } = await options.look()
   const known = readPlanData(given, database)
   const beganMs = Math.min(known?.beganMs ?? nowMs, nowMs)
   // What the first plans released has to begin. What was not overdue then belongs to a source that came since.
   const isPatient = nowMs - beganMs <= patienceMs
   const before = new Set(isPatient ? (known?.overdue ?? overdue) : [])
   const unread = overdue.filter((stream) => !before.has(stream))
-  const asked: Look['asked'] = [...unread.map((stream) => overduePoll(stream, nowMs)), ...seen.asked]
+  const polls = unread.map((stream) => askedAgain({ stream, kind: 'incremental' }, nowMs))
+  const asked = [...polls, ...seen.asked]
   const isLoad = ({ stream, kind }: Place) => kind === 'incremental' && loading.has(stream)
   const queueOf = (place: Place): QueueName => (isLong(place) || isLoad(place) ? 'loads' : 'polls')
   const slotsOf = (name: QueueName) => slots[name] * Math.max(1, workers)
@@ -355,11 +352,8 @@ async function planOnce(
     const { nextMs } = plan
     const slow = await queue.pollsLongerThan(slowMs)
     const { room, mostPolls } = await roomIn(queue, { placesOf: slotsOf, slow: slow.length, known, nowMs })
-    const slowAt = slowHosts(
-      slow.map(({ stream }) => hostOf(stream)),
-      slots.polls,
-      slotsOf('polls'),
-    )
+    const hosts = slow.map(({ stream }) => hostOf(stream))
+    const slowAt = slowHosts(hosts, slots.polls, slotsOf('polls'))
     const rests = (place: Place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream))
     const roomFor = (times: number) => ({ polls: room.polls * times, loads: room.loads * times })
     const inRoom = await planBusy((times, busy) => planIn(roomFor(times), rests, busy), wanted, isDue)
@@ -369,22 +363,21 @@ async function planOnce(
   }
   for (const { stream, kind, ask } of plan.released) {
     const request: QueuedRun = {
-      ...{ stream, kind, cause: ask?.cause ?? 'tick' },
+      stream,
+      kind,
+      cause: ask?.cause ?? 'tick',
       ...(isLoad({ stream, kind }) && { isLoad: true }),
       ...(ask?.askedAt !== undefined && { askedAt: ask.askedAt }),
     }
     if (!mustWait(request)) await queue.requestRun(request)
   }
   // After they were added: whoever is killed in between adds them twice, and never not at all.
-  await onReleased(
+  await options.onReleased(
     plan.released.flatMap(({ stream, kind, ask }) =>
       ask?.askedAt === undefined ? [] : { stream, kind, askedAt: ask.askedAt },
     ),
   )
   const data = { ...plan.state, database, beganMs, ...grown, ...(isPatient && { overdue }) }
-  const isForOthers = absent.length > 0 && workers > 1
-  return {
-    data,
-    pauseMs: Math.min(isForOthers ? absentPauseMs : longestPauseMs, Math.max(0, plan.nextMs - nowMs)),
-  }
+  const longestMs = absent.length > 0 && workers > 1 ? absentPauseMs : longestPauseMs
+  return { data, pauseMs: Math.min(longestMs, Math.max(0, plan.nextMs - nowMs)) }
 }

@@ -2,7 +2,6 @@
 // across all workers. A run begins after the request that asked for it, so no request is lost. Short runs and long ones have a queue each,
 // so that a load never takes the place of a poll.
 
-import type { Logger } from '../../log.ts'
 import type { RunKind, RunRequest } from '../../streams/catalog.ts'
 import type { CanaryQueue } from './canary.ts'
 import { type Driver, placed, Queue } from './driver.ts'
@@ -83,10 +82,9 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
       })
     },
     async counts() {
-      const [polls, loads] = await Promise.all(queueNames.map(countsOf))
-      const sum = (state: 'waiting' | 'active') => (polls?.[state] ?? 0) + (loads?.[state] ?? 0)
+      const [polls, loads] = await Promise.all([countsOf('polls'), countsOf('loads')])
       // Runs are never put off: what is delayed is the next plan.
-      return { waiting: sum('waiting'), active: sum('active'), delayed: 0 }
+      return { waiting: polls.waiting + loads.waiting, active: polls.active + loads.active, delayed: 0 }
     },
     countsOf,
     async pollsLongerThan(ms) {
@@ -108,52 +106,3 @@ export const again = ({ leftToOthers: _, ...request }: QueuedRun): QueuedRun => 
   ...request,
   cause: request.cause === 'operator' ? 'operator' : 'again',
 })
-
-// Turns any number of webhooks into few run requests: the first at once, then at most one in a window, and always one after the
-// last webhook.
-export type RunDebounce = {
-  announce(): void
-  close(): void
-}
-
-type Options = {
-  readonly windowMs: number
-  readonly requestRun: () => Promise<void>
-  readonly log: Logger
-}
-
-export function openRunDebounce({ windowMs, requestRun, log }: Options): RunDebounce {
-  let isAnnounced = false
-  let isClosed = false
-  let timer: NodeJS.Timeout | null = null
-  let isUnderWay = false
-
-  async function pass(): Promise<void> {
-    isAnnounced = false
-    isUnderWay = true
-    try {
-      await requestRun()
-    } catch (error) {
-      isAnnounced = true
-      log.debug({ err: error }, 'a webhook could not be passed on yet')
-    }
-    isUnderWay = false
-    if (!isClosed) timer = setTimeout(next, windowMs)
-  }
-
-  function next(): void {
-    timer = null
-    if (isAnnounced) void pass()
-  }
-
-  return {
-    announce() {
-      isAnnounced = true
-      if (timer === null && !isUnderWay && !isClosed) void pass()
-    },
-    close() {
-      isClosed = true
-      if (timer) clearTimeout(timer)
-    },
-  }
-}

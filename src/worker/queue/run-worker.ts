@@ -113,9 +113,8 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
   return {
     tookMs: () => tookMs,
     isFull: places.isFull,
-    leave: () => {
-      leave(worker)
-      if (spare) leave(spare)
+    leave() {
+      for (const one of [worker, spare]) leave(one)
       spare = null
     },
     begin() {
@@ -134,8 +133,8 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
 }
 
 /** Of a consumer that takes nothing more. What it works on goes on; in Postgres its lease keeps others off meanwhile (P2). */
-const leave = (worker: { close(isForced: boolean): Promise<void> }): void =>
-  void worker.close(true).catch(() => {})
+const leave = (worker: { close(isForced: boolean): Promise<void> } | null): void =>
+  void worker?.close(true).catch(() => {})
 
 /** A worker that cannot do what others can would take most jobs, for it is soon done with each. It may be the next to take this one, too. */
 async function leaveToOthers(
@@ -199,41 +198,24 @@ function settle(
   else log.debug({ err: error, ...request }, 'another run or a rewind took over from this run')
 }
 
-type Places = {
-  /** When a place is free: a consumer that was left has some as long as its runs go on. False: runs that hang leave none to this host. */
-  take(host: string, work: () => Promise<void>): Promise<boolean>
-  /** When nothing is under way any more. */
-  ended(): Promise<unknown>
-  isFull(): boolean
-  /** Counts down, so that each waiting request is given way to once. */
-  shouldYield(startedMs: number): boolean
-}
-
 const lookEveryMs = 1_000
 const shortestRunMs = 2_000
 
 /** Knows how many runs are under way, and, when all places are taken, how many wait. `onSlow`: whether some of them are slow now. */
-function watchPlaces(
-  {
-    name,
-    queue,
-    runsAtOnce,
-    slowAfterMs: slowMs = slowAfterMs,
-  }: Pick<RunWorkerOptions, 'name' | 'queue' | 'runsAtOnce' | 'slowAfterMs'>,
-  onSlow: (isAny: boolean) => void,
-): Places {
+function watchPlaces(options: RunWorkerOptions, onSlow: (isAny: boolean) => void) {
+  const { name, queue, runsAtOnce, slowAfterMs: slowMs = slowAfterMs } = options
   /** The host of each run that is under way, and of each that is slow. */
   const active: string[] = []
   const slow: string[] = []
   const waiting = countWaiting(() => queue.countsOf(name))
   const forPlaces: { readonly host: string; readonly begin: (isAdmitted: boolean) => void }[] = []
   const taken = new Set<Promise<unknown>>()
-  const placeOf = (host: string) => placeFor(host, { active, slow, runsAtOnce })
+  const underWay: UnderWay = { active, slow, runsAtOnce }
 
   /** In the order in which they came, but past those that have to wait. */
   function admit(): void {
     for (const next of [...forPlaces]) {
-      const place = placeOf(next.host)
+      const place = placeFor(next.host, underWay)
       if (place === 'later') continue
       forPlaces.splice(forPlaces.indexOf(next), 1)
       if (place === 'now') active.push(next.host)
@@ -270,26 +252,27 @@ function watchPlaces(
   }
 
   return {
-    async take(host, work) {
+    /** When a place is free: a consumer that was left has some as long as its runs go on. False: runs that hang leave none to this host. */
+    async take(host: string, work: () => Promise<void>): Promise<boolean> {
       const done = inPlace(host, work)
       taken.add(done)
       return await done.finally(() => taken.delete(done))
     },
+    /** When nothing is under way any more. */
     ended: () => Promise.allSettled(taken),
-    isFull: () => isFull({ active, slow, runsAtOnce }),
-    shouldYield(startedMs) {
-      if (isFull({ active, slow, runsAtOnce })) waiting.look()
+    isFull: () => isFull(underWay),
+    /** Counts down, so that each waiting request is given way to once. */
+    shouldYield(startedMs: number): boolean {
+      if (isFull(underWay)) waiting.look()
       else waiting.clear()
       return Date.now() - startedMs >= shortestRunMs && waiting.takeOne()
     },
   }
 }
 
-type UnderWay = {
-  /** The host of each run that is under way, and of each of these that is slow. */
+type UnderWay = Pick<RunWorkerOptions, 'runsAtOnce'> & {
   readonly active: readonly string[]
   readonly slow: readonly string[]
-  readonly runsAtOnce: number
 }
 
 /** Each slow one has its place taken by another, up to as many again. */
@@ -319,14 +302,11 @@ function countWaiting(ask: () => Promise<{ readonly waiting: number }>) {
       if (performance.now() - lookedMs < lookEveryMs) return
       lookedMs = performance.now()
       // While the queue is away nobody waits in it.
-      void ask().then(
-        (counts) => {
+      void ask()
+        .catch(() => ({ waiting: 0 }))
+        .then((counts) => {
           waiting = counts.waiting
-        },
-        () => {
-          waiting = 0
-        },
-      )
+        })
     },
     clear(): void {
       waiting = 0
@@ -335,11 +315,11 @@ function countWaiting(ask: () => Promise<{ readonly waiting: number }>) {
   }
 }
 
+const soonAgain = { scope: 'stream', notBefore: null, policy: backoff.busy } as const
+
 /** Another run holds the lease, and may release it at any moment: it is tried again soon. */
 const takenBy = (note: string | null): FailureScope => ({
-  scope: 'stream',
-  notBefore: null,
-  policy: backoff.busy,
+  ...soonAgain,
   level: 'info',
   message: `${note ?? 'another program'} is doing it already`,
   error: null,
@@ -347,9 +327,7 @@ const takenBy = (note: string | null): FailureScope => ({
 
 /** That the queue is away is logged with the state of the parts. */
 const notTaken = (error: Error): FailureScope => ({
-  scope: 'stream',
-  notBefore: null,
-  policy: backoff.busy,
+  ...soonAgain,
   level: 'debug',
   message: 'the queue did not take it up again',
   error,

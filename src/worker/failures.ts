@@ -1,10 +1,20 @@
-// Waits for what is not there yet: a Postgres or a Redis that starts later than this program. The log says so once.
+// What failures mean to the worker: whether waiting helps, as for a Postgres or a Redis that starts later than this program, and what the
+// failure of one run says about the others, whether its service, the database or the stream alone does not work.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
+import { isDiskFull } from '../problems/parts.ts'
+import { RunFenced } from '../sync/ports/store.ts'
+import {
+  isAboutService,
+  isLeftAlone,
+  UpstreamError,
+  type UpstreamErrorCode,
+} from '../upstream/http/errors.ts'
 import { backoff, delayAfter, retry } from '../util/backoff.ts'
-import { TimedOut } from '../util/errors.ts'
+import { errorOf, messageOf, TimedOut } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
+import type { FailureScope } from './queue/circuit-breaker.ts'
 
 type Options<Opened> = {
   readonly what: string
@@ -17,6 +27,7 @@ type Options<Opened> = {
   readonly log: Logger
 }
 
+/** The log says once that it waits. */
 export async function waitUntilAvailable<Opened>(options: Options<Opened>): Promise<Opened> {
   const { what, open, isPassing, onFailure, signal, log } = options
   const startedMs = Date.now()
@@ -47,4 +58,28 @@ export function isPassingFailure(error: unknown): boolean {
     if (/timeout|terminated unexpectedly|ended by server|not queryable/i.test(cause.message)) return true
   }
   return false
+}
+
+/** About the sign-in, or asking to wait. */
+const codesOfService: ReadonlySet<UpstreamErrorCode> = new Set([
+  'UPSTREAM_SIGN_IN',
+  'UPSTREAM_SIGN_IN_AWAY',
+  'UPSTREAM_UNAUTHORIZED',
+  'UPSTREAM_SIGN_IN_ASKS_LATER',
+  'UPSTREAM_TOKEN_REPEATED',
+  'UPSTREAM_ASKS_LATER',
+  'UPSTREAM_LEFT_ALONE',
+])
+
+/** `isRecorded`: its failure is in the table of runs. When not even that could be written, the failure is Postgres's. */
+export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureScope | null {
+  if (thrown instanceof RunFenced) return null
+  const [message, error] = [messageOf(thrown), errorOf(thrown)]
+  const common = { notBefore: null, policy: backoff.circuit, level: 'warn', message, error } as const
+  // That Postgres is away is logged with the state of the parts.
+  if (!isRecorded) return { ...common, scope: 'database', level: isPassingFailure(error) ? 'debug' : 'warn' }
+  if (isDiskFull(error)) return { ...common, scope: 'database' }
+  if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
+  const scope = codesOfService.has(error.code) || isAboutService(error) ? 'service' : 'stream'
+  return { ...common, notBefore: error.notBefore, scope, isLeftAlone: isLeftAlone(error) }
 }
