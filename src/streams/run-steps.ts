@@ -24,8 +24,6 @@ export const markStep = (rows: number): string => `Mark ${plural(rows, 'row')} a
 export const markingInWords = (what: string): string | null =>
   /^Mark .* as deleted$/.test(what) ? what.replace('Mark', 'marking') : null
 
-export type Steps = ReturnType<typeof openSteps>
-
 type Writable<Read> = { -readonly [Name in keyof Read]: Read[Name] }
 type Step = Writable<Omit<RunStep, 'waits'>> & { readonly waits: Writable<StepWait>[] }
 
