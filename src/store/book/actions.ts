@@ -2,8 +2,9 @@
 // only added; triggers in Postgres number and chain them.
 
 import { holdableJson, holdableText } from '../../util/text.ts'
+import { queryRow, queryRows, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryRow, queryRows, queryValue, type Within } from './ask.ts'
+import type { Within } from './ask.ts'
 
 export type NotedAction = {
   readonly who: string

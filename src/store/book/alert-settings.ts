@@ -1,8 +1,9 @@
 // Receivers of alerts and rules that somebody set up while workers run. What is removed can be brought back for a while.
 
+import { queryAny, queryColumn } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { alertSettingTable } from '../tables/problems.ts'
-import { ask, queryAny, queryColumn } from './ask.ts'
+import { ask } from './ask.ts'
 
 export type AlertSetting = Readonly<typeof alertSettingTable.$inferSelect>
 

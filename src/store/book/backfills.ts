@@ -1,8 +1,8 @@
 // Backfills: asked for, as far as they have come, and what one would take. Any worker can take them up.
 
 import type { Backfill } from '../../sync/ports/store.ts'
+import { queryAny, queryRow, queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryAny, queryRow, queryRows } from './ask.ts'
 
 const columns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
   requested_at as "requestedAt", requested_by as "requestedBy", started_at as "startedAt", finished_at as "finishedAt",

@@ -5,9 +5,10 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import { changesViewOf } from '../schema/history-views.ts'
 import { qualified } from '../schema/places.ts'
 import { historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { arraysOf, queryColumn, queryRow, queryRows, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
-import { arraysOf, queryColumn, queryRow, queryRows, queryValue, type Within } from './ask.ts'
+import type { Within } from './ask.ts'
 
 /** Between one state that was seen and the next. */
 export type RowChange = {

@@ -6,18 +6,10 @@ import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema, versionSql } from '../schema/table-schema.ts'
+import { queryColumn, queryRow, queryRows, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { checkpointTable } from '../tables/state.ts'
-import {
-  ask,
-  asText,
-  inOneTransaction,
-  queryColumn,
-  queryRow,
-  queryRows,
-  queryValue,
-  type Within,
-} from './ask.ts'
+import { ask, asText, inOneTransaction, type Within } from './ask.ts'
 
 export type Reach = { readonly stream: string } & Readonly<
   Record<'readThroughAt' | 'settledThroughAt' | 'deletionsKnownAt', Date | null>

@@ -7,8 +7,9 @@ import { touchedSql } from '../schema/own-columns.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import { keepingWhereKept } from '../schema/row-history.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
+import { queryAny, queryCount, queryRow, queryRows, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { inOneTransaction, queryAny, queryCount, queryRow, queryRows, queryValue } from './ask.ts'
+import { inOneTransaction } from './ask.ts'
 import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
 
 /** As it is kept in `blocked_deletions` of the stream. */

@@ -6,9 +6,10 @@ import { type MirroredStream, relatedNamed } from '../../streams/catalog.ts'
 import { baseOf, besideIn } from '../../streams/names.ts'
 import { textsSql } from '../schema/comments.ts'
 import { tableSql, viewSql } from '../schema/places.ts'
+import { arraysOf, queryColumn, queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { beliefTable, fieldTable } from '../tables/findings.ts'
-import { arraysOf, ask, queryColumn, queryRows } from './ask.ts'
+import { ask } from './ask.ts'
 
 export type ColumnMap = {
   readonly name: string

@@ -5,8 +5,8 @@ import type { RunKind } from '../../streams/catalog.ts'
 import { stoppedNote } from '../../sync/ports/store.ts'
 import { sourceSql } from '../schema/places.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
+import { arraysOf, queryAny, queryColumn, queryRow, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { arraysOf, queryAny, queryColumn, queryRow, queryValue } from './ask.ts'
 import { isHeldSql } from './runs.ts'
 
 type Place = { readonly stream: string; readonly kind: RunKind }

@@ -19,6 +19,7 @@ import {
   showUnion,
   type Union,
 } from '../schema/union-views.ts'
+import { queryColumn, queryRow, queryRows, queryValue } from '../server/query.ts'
 import {
   inTransaction,
   inTurn,
@@ -27,7 +28,6 @@ import {
   retryOnLockTimeout,
   withConnection,
 } from '../server/session.ts'
-import { queryColumn, queryRow, queryRows, queryValue } from './ask.ts'
 
 export type Wanted = {
   /** The sources of each group by its name; that of the environment is called so. */

@@ -5,9 +5,10 @@ import pg from 'pg'
 import { type Dictionary, foldField, meaningOf } from '../../streams/dictionary.ts'
 import { count, nearest } from '../../util/text.ts'
 import { inBi } from '../schema/places.ts'
+import { queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { fieldTable } from '../tables/findings.ts'
-import { ask, queryRows } from './ask.ts'
+import { ask } from './ask.ts'
 
 const mostRows = 200_000
 /** A column with more different values holds no codes. */

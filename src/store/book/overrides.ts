@@ -1,8 +1,8 @@
 // Settings that somebody changed while workers ran: they hold until they are removed.
 
 import { type Override, overridesOf, type StoredOverride } from '../../streams/settings.ts'
+import { queryAny, queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryAny, queryRows } from './ask.ts'
 
 /** Of one source, by the names that they have there. */
 export const readOverrides = async (client: Queryable, source: string): Promise<readonly StoredOverride[]> =>

@@ -1,9 +1,10 @@
 // Tokens of people and programs, and the sessions of browsers. Here are only hashes: what was given is hashed before it comes here.
 
 import { desc, getTableColumns, sql } from 'drizzle-orm'
+import { queryAny, queryRow, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { accessTokenTable, sessionTable } from '../tables/people.ts'
-import { ask, asText, queryAny, queryRow, queryValue } from './ask.ts'
+import { ask, asText } from './ask.ts'
 
 const { hash: _, ...shownOfToken } = getTableColumns(accessTokenTable)
 const { hash: __, proof: ___, token: ____, ...shownOfSession } = getTableColumns(sessionTable)

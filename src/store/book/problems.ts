@@ -5,9 +5,10 @@ import { eq, getTableColumns, sql } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { holdableJson, holdableText } from '../../util/text.ts'
 import { sourceSql } from '../schema/places.ts'
+import { queryRows } from '../server/query.ts'
 import { inTurn, type Queryable } from '../server/session.ts'
 import { noticeTable, type problemHistoryTable, problemTable } from '../tables/problems.ts'
-import { ask, queryRows } from './ask.ts'
+import { ask } from './ask.ts'
 
 const { receiver: _, ...shown } = getTableColumns(problemTable)
 export type Alert = Readonly<Omit<typeof problemTable.$inferSelect, 'receiver'>>

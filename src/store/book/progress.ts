@@ -1,8 +1,8 @@
 // How far readings have come, as it is recorded. Read-only.
 
 import type { Mark, ReadingProgress } from '../../streams/load-progress.ts'
+import { queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryRows } from './ask.ts'
 import { isReadAgainSql } from './checkpoints.ts'
 import { isHeldSql } from './runs.ts'
 

@@ -5,10 +5,11 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import { sharedKeyReason } from '../../streams/twins.ts'
 import { qualified } from '../schema/places.ts'
 import { type Column, readTableSchema } from '../schema/table-schema.ts'
+import { arraysOf, queryCount, queryRow, queryRows, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import type { quarantineTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
-import { arraysOf, queryCount, queryRow, queryRows, queryValue, type Within } from './ask.ts'
+import type { Within } from './ask.ts'
 
 /** Null: of all streams, or all ids. */
 export type QuarantineSelection = { readonly stream: string | null; readonly id: bigint | null }

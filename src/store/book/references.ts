@@ -3,8 +3,8 @@
 
 import pg from 'pg'
 import { inBi } from '../schema/places.ts'
+import { queryRow } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryRow } from './ask.ts'
 import type { ColumnMap, ViewMap } from './dictionary.ts'
 
 /** By its names alone. */

@@ -7,8 +7,8 @@ import { foldName } from '../schema/column-names.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
+import { queryCount, queryRow, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryCount, queryRow, queryValue } from './ask.ts'
 import { latestRunsSql } from './runs.ts'
 
 export type RelatedOptions = {

@@ -1,7 +1,7 @@
 // What requests to the upstream came to, all workers together, in the span of a chart.
 
+import { queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryRows } from './ask.ts'
 import type { Span } from './watch.ts'
 
 export type ServiceBucket = {

@@ -6,10 +6,10 @@ import { assignmentsBeside, isAssignments, sourceIn } from '../../streams/names.
 import { isComposite, keyParts, typedKey } from '../../streams/record.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { queryColumn, queryRow, queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import type { differenceTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
-import { queryColumn, queryRow, queryRows } from './ask.ts'
 import type { QuarantineEntry } from './quarantine.ts'
 import type { RunLine } from './runs.ts'
 

@@ -5,9 +5,10 @@ import pg from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { qualified } from '../schema/places.ts'
 import { type Column, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { queryRow, queryRows, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
-import { queryRow, queryRows, queryValue, type Within } from './ask.ts'
+import type { Within } from './ask.ts'
 
 export const deletedChoices = ['shown', 'hidden', 'only'] as const
 export type RowSearch = {

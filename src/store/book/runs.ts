@@ -5,9 +5,10 @@ import { and, desc, eq, getTableColumns, lt, type SQL, sql } from 'drizzle-orm'
 import pg from 'pg'
 import { kinds } from '../../streams/catalog.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
+import { queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { runTable } from '../tables/runs.ts'
-import { ask, asText, queryRows, type Within } from './ask.ts'
+import { ask, asText, type Within } from './ask.ts'
 import type { Span } from './watch.ts'
 
 /**

@@ -1,9 +1,10 @@
 // What nobody is told of, because somebody said so: muted until a time, or acknowledged until it is over or gets worse.
 
 import { eq, getTableColumns, sql } from 'drizzle-orm'
+import { queryColumn } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { silenceTable } from '../tables/problems.ts'
-import { ask, queryColumn } from './ask.ts'
+import { ask } from './ask.ts'
 
 const { seenAt: _, size: __, ...shown } = getTableColumns(silenceTable)
 export type Silence = Readonly<Omit<typeof silenceTable.$inferSelect, 'seenAt' | 'size'>>

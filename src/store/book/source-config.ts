@@ -3,9 +3,10 @@
 import type { Pool } from 'pg'
 import { holdableText } from '../../util/text.ts'
 import { noticeSourceSql, sourceSql } from '../schema/places.ts'
+import { queryAny, queryColumn, queryCount, queryRows } from '../server/query.ts'
 import { type Queryable, takeTurn } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
-import { inOneTransaction, queryAny, queryColumn, queryCount, queryRows } from './ask.ts'
+import { inOneTransaction } from './ask.ts'
 import { openProblemsSql, problemSourceSql } from './problems.ts'
 import { noteOfWorker } from './worker-notices.ts'
 

@@ -3,9 +3,10 @@
 import type { Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
+import { queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import type { sourceTable } from '../tables/state.ts'
-import { inOneTransaction, queryRows } from './ask.ts'
+import { inOneTransaction } from './ask.ts'
 
 export type SourceIdentity = Readonly<
   Pick<typeof sourceTable.$inferSelect, 'name' | 'service' | 'baseUrl' | 'account'>

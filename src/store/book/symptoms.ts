@@ -2,9 +2,9 @@
 // lately. Read-only; what of it needs a person is decided elsewhere.
 
 import { beliefs } from '../../streams/beliefs.ts'
+import { queryRows } from '../server/query.ts'
 import { plannedOnce, type Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
-import { queryRows } from './ask.ts'
 import { isHeldSql, latestRunsSql } from './runs.ts'
 
 // Deletions that are blocked until an operator approves them, as they are stored with their stream. Older versions and people may

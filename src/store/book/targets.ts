@@ -1,8 +1,8 @@
 // How well targets were kept, from what was noted minute by minute: it counts from the first such time on. A minute in which nobody looked
 // counts as missed, one in which the stream was paused does not count.
 
+import { queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryRows } from './ask.ts'
 
 export type Target = {
   readonly stream: string

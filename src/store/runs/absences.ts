@@ -11,11 +11,11 @@ import {
   type MarkedBySource,
   type Shortfall,
 } from '../../sync/ports/audits.ts'
-import { arraysOf, queryColumn, queryRow, queryValue } from '../book/ask.ts'
 import { touchedSql } from '../schema/own-columns.ts'
 import { qualified } from '../schema/places.ts'
 import { keepingSql, keepingWhereKept } from '../schema/row-history.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { arraysOf, queryColumn, queryRow, queryValue } from '../server/query.ts'
 import { emptyTableSql } from '../server/session.ts'
 import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'
 import { withinLease } from './lease.ts'

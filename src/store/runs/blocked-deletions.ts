@@ -1,8 +1,8 @@
 // What a run notes of deletions that are blocked until a person decides about them (P7).
 
 import type { Shortfall } from '../../sync/ports/audits.ts'
-import { queryCount } from '../book/ask.ts'
 import type { MissingEvidence } from '../book/deletions.ts'
+import { queryCount } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 
 /** Whether a person keeps the very rows that are missing now. A block that a search made does not name its rows, so their number tells. */

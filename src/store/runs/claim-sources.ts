@@ -5,7 +5,7 @@ import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { sourceIn } from '../../streams/names.ts'
 import type { PrivateFields } from '../../streams/private-fields.ts'
-import { inOneTransaction, queryColumn, queryRow } from '../book/ask.ts'
+import { inOneTransaction } from '../book/ask.ts'
 import {
   identitiesSql,
   type OtherSource,
@@ -17,6 +17,7 @@ import {
   waysOut,
 } from '../book/sources.ts'
 import { sourceSql } from '../schema/places.ts'
+import { queryColumn, queryRow } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { fenceRuns } from './lease.ts'
 import { hasRows } from './positions.ts'

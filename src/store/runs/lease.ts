@@ -8,8 +8,8 @@ import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
 import { laneOfKind, type RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
-import { queryCount, queryRow } from '../book/ask.ts'
 import { isAliveSql } from '../book/runs.ts'
+import { queryCount, queryRow } from '../server/query.ts'
 import { inTransaction, type Queryable } from '../server/session.ts'
 
 type Lane = (typeof laneOfKind)[RunKind]

@@ -3,10 +3,10 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import { queryColumn, queryRow, queryRows } from '../book/ask.ts'
 import type { MissingSpread } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
+import { queryColumn, queryRow, queryRows } from '../server/query.ts'
 
 /** Some keys of a temporary table of them, from all over it. */
 export const someKeys = (client: ClientBase, table: string, limit: number) =>

@@ -13,13 +13,13 @@ import {
 } from '../../streams/private-fields.ts'
 import { keyParts } from '../../streams/record.ts'
 import { UsageError } from '../../util/errors.ts'
-import { arraysOf, queryColumn, queryCount, queryRow, queryRows, queryValue } from '../book/ask.ts'
 import { readKeyField, readVersionField } from '../book/checkpoints.ts'
 import { forgetProblem, noteProblem } from '../book/problems.ts'
 import { changeType } from '../schema/grow-table.ts'
 import { historyColumns } from '../schema/own-columns.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { distrustedHash, historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { arraysOf, queryColumn, queryCount, queryRow, queryRows, queryValue } from '../server/query.ts'
 import {
   inTransaction,
   limitLockWaits,

@@ -10,11 +10,11 @@ import type {
   Verification,
   WatchedField,
 } from '../../sync/ports/audits.ts'
-import { arraysOf, queryColumn, queryRow, queryRows, queryValue } from '../book/ask.ts'
 import { livePosition } from '../book/checkpoints.ts'
 import { type MissingEvidence, markedWithinDaySql } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
 import { distrustedHash, readTableSchema, versionSql } from '../schema/table-schema.ts'
+import { arraysOf, queryColumn, queryRow, queryRows, queryValue } from '../server/query.ts'
 import { emptyTableSql } from '../server/session.ts'
 import { absentTable, keysAfter } from './absences.ts'
 import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'

@@ -4,7 +4,7 @@
 
 import type { ClientBase } from 'pg'
 import type { SeenContents, SeenKeys, SeenTwice } from '../../sync/ports/store.ts'
-import { arraysOf, queryColumn, queryValue } from '../book/ask.ts'
+import { arraysOf, queryColumn, queryValue } from '../server/query.ts'
 import { emptyTableSql } from '../server/session.ts'
 import type { RunSession } from './lease.ts'
 

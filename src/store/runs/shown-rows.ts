@@ -9,11 +9,11 @@ import {
   type ShownRows,
   type Slice,
 } from '../../sync/ports/audits.ts'
-import { arraysOf, queryColumn, queryCount, queryRow, queryValue } from '../book/ask.ts'
 import { markedWithinDaySql } from '../book/deletions.ts'
 import { isUnexplainedSql } from '../book/symptoms.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { arraysOf, queryColumn, queryCount, queryRow, queryValue } from '../server/query.ts'
 import { statementName } from '../server/session.ts'
 import { isOlderSql, markAbsent, noteThere } from './absences.ts'
 import { storeBlockedDeletions } from './blocked-deletions.ts'

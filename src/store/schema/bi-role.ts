@@ -5,7 +5,8 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { schemasOf } from '../../streams/names.ts'
 import { DatabaseError } from '../../util/errors.ts'
-import { findsRow, hasCode, inTransaction, type Queryable, runFound, valuesOf } from '../server/session.ts'
+import { arraysOf, queryAny } from '../server/query.ts'
+import { hasCode, inTransaction, type Queryable, runFound } from '../server/session.ts'
 import { isOfSourceSql } from './source-schemas.ts'
 
 export type BiRole = {
@@ -90,7 +91,7 @@ export async function grantUnions(
 }
 
 const isThere = (client: Queryable, role: string): Promise<boolean> =>
-  findsRow(client, 'select from pg_roles where rolname = $1', [role])
+  queryAny(client, 'select from pg_roles where rolname = $1', [role])
 
 export async function expectRole(client: Queryable, role: string, variable = 'BI_ROLE'): Promise<void> {
   if (!(await isThere(client, role)))
@@ -164,7 +165,7 @@ export async function lackingLimits(client: Queryable, role: string, zone: strin
   const { rows } = await client.query<Lacking>(
     `select * from (${lackingSql}) as lacking
      where name = any ($2) or not exists (select from tidemark.role_limit as made where made.role = $1 and made.name = lacking.name)`,
-    [role, ...valuesOf(settingsFor(zone), 'name', 'value', 'risk')],
+    [role, ...arraysOf(settingsFor(zone), 'name', 'value', 'risk')],
   )
   return rows
 }
@@ -222,7 +223,7 @@ async function note(client: ClientBase, { role }: Reader, wanted: readonly Wante
      from pg_roles, unnest($2::text[], $3::text[], $4::boolean[]) as found (object, privilege, is_held) where rolname = $1
      on conflict (role, object, privilege) do update set revoked_at = excluded.revoked_at
      where (known.revoked_at is null) <> (excluded.revoked_at is null)`,
-    [role, ...valuesOf(wanted, 'object', 'privilege'), wanted.map((one) => one.isHeld || !one.isKnown)],
+    [role, ...arraysOf(wanted, 'object', 'privilege'), wanted.map((one) => one.isHeld || !one.isKnown)],
   )
 }
 

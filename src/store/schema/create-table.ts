@@ -5,7 +5,8 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { baseOf, schemasOf, sourceIn, tableName } from '../../streams/names.ts'
-import { changeTable, findsRow, takeTurn } from '../server/session.ts'
+import { queryAny } from '../server/query.ts'
+import { changeTable, takeTurn } from '../server/session.ts'
 import type { ColumnType } from '../types/table.ts'
 import { showColumns } from './change-view.ts'
 import { closeNewSql } from './closed-rights.ts'
@@ -46,7 +47,7 @@ export async function createTable(
 
 /** Whether the table is there and watched, and nobody changed it: mostly it is so, and one question shows it. */
 const isAsNoted = (client: ClientBase, { name }: Named): Promise<boolean> =>
-  findsRow(
+  queryAny(
     client,
     `select from tidemark.stream as known where name = $1 and table_oid is not null and not ${isLocallyChangedSql}`,
     [name],
@@ -54,7 +55,7 @@ const isAsNoted = (client: ClientBase, { name }: Named): Promise<boolean> =>
 
 /** Asks the catalog itself, because to_regclass may still remember that there was no table. */
 export const hasTable = (client: ClientBase, { name }: Named): Promise<boolean> =>
-  findsRow(client, 'select from pg_tables where schemaname = $1 and tablename = $2', [
+  queryAny(client, 'select from pg_tables where schemaname = $1 and tablename = $2', [
     schemasOf(sourceIn(name)).tables,
     baseOf(name),
   ])

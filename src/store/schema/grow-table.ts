@@ -5,7 +5,8 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
-import { changeTable, firstRow, hasCode, unlessRefused, valuesOf } from '../server/session.ts'
+import { arraysOf, queryRow } from '../server/query.ts'
+import { changeTable, hasCode, unlessRefused } from '../server/session.ts'
 import { isInt64Sql } from '../types/numeric.ts'
 import type { ColumnType } from '../types/table.ts'
 import { showColumns, withoutView } from './change-view.ts'
@@ -153,7 +154,7 @@ async function describeFields(client: ClientBase, { stream }: TableSchema, field
      select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
      on conflict (stream, folded) do update
      set source_name = excluded.source_name, column_name = excluded.column_name, column_type = excluded.column_type, note = excluded.note`,
-    [stream.name, ...valuesOf(all, 'folded', 'field', 'name', 'type', 'note')],
+    [stream.name, ...arraysOf(all, 'folded', 'field', 'name', 'type', 'note')],
   )
 }
 
@@ -215,7 +216,7 @@ async function retypeColumns(client: ClientBase, tableSchema: TableSchema, { ret
     const filled = tablesOf(tableSchema).map(
       (table) => `exists (select from ${table} where ${column} is not null)`,
     )
-    const found = await firstRow<{ has_values: boolean }>(
+    const found = await queryRow<{ has_values: boolean }>(
       client,
       `select ${filled.join(' or ')} as has_values`,
     )

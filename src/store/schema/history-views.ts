@@ -5,7 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { besideIn, sourceIn } from '../../streams/names.ts'
-import { firstRow } from '../server/session.ts'
+import { queryRow } from '../server/query.ts'
 import { showColumns, withoutView } from './change-view.ts'
 import { inBi, type Named, qualified, viewSql } from './places.ts'
 import { historyOf, readTableSchema, type TableSchema } from './table-schema.ts'
@@ -197,7 +197,7 @@ export const isFormerSql = (key: string): string => `exists (
 
 /** Null: there is none. */
 export async function readAsOf(client: ClientBase, stream: Named): Promise<Known | null> {
-  return await firstRow<Known>(
+  return await queryRow<Known>(
     client,
     `select strpos(prosrc, $2) > 0 or prosrc ~ $3 as "isOurs",
        coalesce((

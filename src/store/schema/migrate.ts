@@ -12,7 +12,8 @@ import { type MirroredStream, relatedIn, type Stream } from '../../streams/catal
 import { sourceIn, tableName } from '../../streams/names.ts'
 import { DatabaseError, messageOf, SourceGone } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
-import { changeTable, findsRow, firstRow, hasCode, takeTurn, withConnection } from '../server/session.ts'
+import { queryAny, queryRow } from '../server/query.ts'
+import { changeTable, hasCode, takeTurn, withConnection } from '../server/session.ts'
 import { type BiRole, grantReading, lackingGrants } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
@@ -67,7 +68,7 @@ export async function prepareSource(options: Options & { readonly source: string
     )
     await takeTurn(guard, turnOfSchemas(options.source))
     const namedSql = 'select from tidemark.source_config where name = $1 and gone_at is null'
-    if (!(await findsRow(client, namedSql, [options.source]))) throw new SourceGone(options.source)
+    if (!(await queryAny(client, namedSql, [options.source]))) throw new SourceGone(options.source)
     await prepare(client, options)
     isWell = true
     await guard.query('commit')
@@ -90,7 +91,7 @@ async function prepare(client: ClientBase, { source = '', streams, log, ...bi }:
 }
 
 const isThere = (client: ClientBase, relation: string): Promise<boolean> =>
-  findsRow(client, 'select where to_regclass($1) is not null', [relation])
+  queryAny(client, 'select where to_regclass($1) is not null', [relation])
 
 // What Postgres says when another program makes the same schema or table at the same moment.
 const madeByAnother = /^(?:42P06|42P07|23505)$/
@@ -172,7 +173,7 @@ export async function expectMigrated({ pool, address }: Pick<Database, 'pool' | 
   const client = await pool.connect()
   try {
     const hiddenSql = `select where not has_table_privilege(to_regclass('${migrationsTable}'), 'select')`
-    if (await findsRow(client, hiddenSql)) return
+    if (await queryAny(client, hiddenSql)) return
     const { before, due: some } = await compareMigrations(client)
     const due = some.length
     if (before.length === 0)
@@ -212,7 +213,7 @@ async function compareMigrations(client: ClientBase) {
 /** The time of the migration that a program has to know, as the newest program that migrated the database has noted. */
 async function neededBy(client: ClientBase): Promise<number> {
   const noteSql = `select obj_description(to_regclass($1), 'pg_class') as note`
-  const found = await firstRow<{ note: string | null }>(client, noteSql, [noteBearer])
+  const found = await queryRow<{ note: string | null }>(client, noteSql, [noteBearer])
   return Number(/^needs (\d+)$/.exec(found?.note ?? '')?.[1] ?? Number.POSITIVE_INFINITY)
 }
 

@@ -5,7 +5,8 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
 import { sharedKeyReason } from '../../streams/twins.ts'
-import { changeTable, findsRow, firstRow } from '../server/session.ts'
+import { queryAny, queryRow } from '../server/query.ts'
+import { changeTable } from '../server/session.ts'
 import { type ColumnType, columnTypes, keyCheck, keyFitsSql } from '../types/table.ts'
 import { showColumns, withoutView } from './change-view.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
@@ -55,7 +56,7 @@ export async function rekeyTable(
 /** Rejects if the key was chosen anew meanwhile: a run that began with the old key would give the table that one again. */
 async function expectChosen(client: ClientBase, stream: string, { field }: KeyColumn): Promise<void> {
   const { key_field: chosen } =
-    (await firstRow<{ key_field: string | null }>(
+    (await queryRow<{ key_field: string | null }>(
       client,
       'select key_field from tidemark.stream where name = $1',
       [stream],
@@ -65,7 +66,7 @@ async function expectChosen(client: ClientBase, stream: string, { field }: KeyCo
 }
 
 const hasRows = (client: ClientBase, table: string): Promise<boolean> =>
-  findsRow(client, `select from ${table} limit 1`)
+  queryAny(client, `select from ${table} limit 1`)
 
 type Changed = {
   readonly tableSchema: TableSchema
@@ -211,7 +212,7 @@ async function areAll(
     ({ table, keySql }) =>
       `exists (select from (select ${keySql} as key from ${table}) as keys where key is not null and not ${fits})`,
   )
-  return await findsRow(client, `select where not (${others.join(' or ')})`)
+  return await queryAny(client, `select where not (${others.join(' or ')})`)
 }
 
 /** Moves the links between assignments and related records to the new keys. Their view names the key: the next reading makes it again. */

@@ -5,7 +5,8 @@ import pg from 'pg'
 import { DatabaseError } from '../../util/errors.ts'
 import { scramVerifier } from '../../util/scram.ts'
 import { giveOwnership } from '../server/ownership.ts'
-import { findsRow, firstRow, type Queryable, runFound } from '../server/session.ts'
+import { queryAny, queryRow } from '../server/query.ts'
+import { type Queryable, runFound } from '../server/session.ts'
 import { expectRole } from './bi-role.ts'
 
 const ofWorkers = ['mirror', 'bi', 'bullmq']
@@ -57,7 +58,7 @@ async function shareOut(client: Queryable, { owner, worker }: Pair): Promise<voi
   await giveOwnership(client, { schemas: ['tidemark'], from, to: owner })
   const role = pg.escapeIdentifier(worker)
   // Months of a history are made here.
-  if (await findsRow(client, `select where to_regnamespace('tidemark') is not null`))
+  if (await queryAny(client, `select where to_regnamespace('tidemark') is not null`))
     await client.query(
       `grant usage on schema tidemark to ${role} with grant option; grant create on schema tidemark to ${role}`,
     )
@@ -67,7 +68,7 @@ async function shareOut(client: Queryable, { owner, worker }: Pair): Promise<voi
 /** Before migrating: what the two own, where this session may decide that. Null: there is one role for everything. */
 export async function takeOver(client: Queryable, worker: string): Promise<Pair | null> {
   await expectRole(client, worker, 'WORKER_ROLE')
-  const found = await firstRow<{ owner: string; isMember: boolean; advice: string }>(
+  const found = await queryRow<{ owner: string; isMember: boolean; advice: string }>(
     client,
     `select current_user::text as owner, pg_has_role(current_user, $1, 'member') as "isMember",
        format('grant %I to %I', $1, current_user) as advice`,
@@ -99,14 +100,14 @@ export async function handOver(client: Queryable, worker: string): Promise<void>
   )
   await runFound(client, grantsSql, [worker])
   // Where the queue is in Postgres. For the workers to make it they would need the right to make any other, too.
-  if (await findsRow(client, `select where to_regnamespace('bullmq') is null`))
+  if (await queryAny(client, `select where to_regnamespace('bullmq') is null`))
     await client.query(`create schema bullmq authorization ${role}`)
   await expectApart(client, worker)
 }
 
 /** A superuser, or a member of the owner, could do what the owner can. */
 async function expectApart(client: Queryable, worker: string): Promise<void> {
-  const found = await firstRow<{ owner: string }>(
+  const found = await queryRow<{ owner: string }>(
     client,
     `select distinct pg_get_userbyid(owner) as owner from (
        select relowner from pg_class
@@ -135,7 +136,7 @@ export async function prepareRoles(
   client: Queryable,
   { owner, worker, workerPassword, bi, biPassword }: Roles,
 ): Promise<void> {
-  const found = await firstRow<{ database: string; isSuperuser: boolean; known: string[] }>(
+  const found = await queryRow<{ database: string; isSuperuser: boolean; known: string[] }>(
     client,
     `select current_database() as database,
        (select rolsuper from pg_roles where rolname = current_user) as "isSuperuser",

@@ -4,9 +4,8 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { baseOf } from '../../streams/names.ts'
+import { queryAny, queryRow } from '../server/query.ts'
 import {
-  findsRow,
-  firstRow,
   inTransaction,
   isLockTimeout,
   limitLockWaits,
@@ -36,7 +35,7 @@ export const keepingSql = (tableSchema: TableSchema, written: string, { readAgai
 export async function keepingWhereKept(client: ClientBase, tableSchema: TableSchema, written: string) {
   if (!tableSchema.history) return ''
   const { months, now } = await readMonths(client, tableSchema)
-  const isKept = !(await findsRow(client, `select ${laterSql(tableSchema)} limit 1`))
+  const isKept = !(await queryAny(client, `select ${laterSql(tableSchema)} limit 1`))
   return isKept && months.includes(monthOf(now)) ? linesSql(tableSchema, written) : ''
 }
 
@@ -136,7 +135,7 @@ async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone
   const text = `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
        history_from is not null and to_regprocedure($3) is not null and not ${wasWrittenSinceSql(tableSchema)} as "isShown"
      from tidemark.stream where name = $2`
-  const found = await firstRow<Months & { isShown: boolean; days: string | null }>(client, {
+  const found = await queryRow<Months & { isShown: boolean; days: string | null }>(client, {
     name: statementName(client, 'prepared', text),
     text,
     values: [qualified(historyOf(stream)), stream.name, asOfName(stream), vehicleDays(stream)],
@@ -239,7 +238,7 @@ const monthsOf = ({ now, names }: Months) => ({
 /** By the clock that gives rows their time. */
 async function readMonths(client: ClientBase, { stream }: TableSchema): Promise<ReturnType<typeof monthsOf>> {
   const sql = `select now() as now, ${monthsSql} as names`
-  const found = await firstRow<Months>(client, sql, [qualified(historyOf(stream))])
+  const found = await queryRow<Months>(client, sql, [qualified(historyOf(stream))])
   if (!found) throw new Error(`Postgres does not say which partitions the history of ${stream.name} has.`)
   return monthsOf(found)
 }
@@ -329,7 +328,7 @@ function laterSql(tableSchema: TableSchema): string {
 async function catchUp(client: ClientBase, tableSchema: TableSchema): Promise<boolean> {
   const { history } = tableSchema
   if (!history) return false
-  const found = await firstRow<{ added: number }>(
+  const found = await queryRow<{ added: number }>(
     client,
     `with added as (
        insert into ${history.table} (${columnsSql(history.columns)}, _observed_at, _deleted_at)

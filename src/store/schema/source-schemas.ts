@@ -5,7 +5,8 @@ import { hash } from 'node:crypto'
 import pg, { type ClientBase, type Pool } from 'pg'
 import { schemasOf, sourceIn } from '../../streams/names.ts'
 import { DatabaseError, UsageError } from '../../util/errors.ts'
-import { findsRow, firstRow, inTransaction, takeTurn, valuesOf, withConnection } from '../server/session.ts'
+import { arraysOf, queryAny, queryRow } from '../server/query.ts'
+import { inTransaction, takeTurn, withConnection } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { noticeSourceSql, sourceSql } from './places.ts'
 import { leaveUnions } from './union-views.ts'
@@ -45,7 +46,7 @@ async function schemasToMake(client: ClientBase, sources: readonly string[]): Pr
     `select schema, source from unnest($1::text[], $2::text[], $3::text[]) as wanted (schema, source, mark)
      left join pg_namespace on nspname = schema
      where obj_description(pg_namespace.oid, 'pg_namespace') is distinct from mark`,
-    valuesOf(all, 'schema', 'source', 'mark'),
+    arraysOf(all, 'schema', 'source', 'mark'),
   )
   return rows
 }
@@ -54,7 +55,7 @@ export async function makeSchema(
   client: ClientBase,
   { schema, source, what }: OfSource & { readonly what: string },
 ): Promise<void> {
-  const found = await firstRow<{ isOurs: boolean }>(
+  const found = await queryRow<{ isOurs: boolean }>(
     client,
     `select obj_description(oid, 'pg_namespace') is not distinct from $2 as "isOurs" from pg_namespace where nspname = $1`,
     [schema, markOf(source)],
@@ -141,7 +142,7 @@ async function showState(client: ClientBase, { schema, views, there, comment }: 
 /** Only one that the file of sources does not name any more, so that no worker makes it anew. */
 export async function dropSource(pool: Pool, name: string): Promise<{ readonly tables: number }> {
   const goneSql = 'select from tidemark.source_config where name = $1 and gone_at is not null'
-  if (!(await findsRow(pool, goneSql, [name])))
+  if (!(await queryAny(pool, goneSql, [name])))
     throw new UsageError(
       `The source ${name} is still in the file of sources, so workers read it. Take it out there first, and wait until \`tidemark sources list\` says so.`,
     )
@@ -206,7 +207,7 @@ const dropSchemas = (pool: Pool, source: string): Promise<number> =>
       const names = found.map(({ name }) => name)
       await leaveUnions(client, (key) => sourceIn(key) === source)
       type Contents = { functions: string | null; views: string | null; tables: string | null; count: number }
-      const here = await firstRow<Contents>(
+      const here = await queryRow<Contents>(
         client,
         `select
            (select string_agg(oid::regprocedure::text, ', ') from pg_proc where pronamespace::regnamespace::text = any ($1)) as functions,

@@ -7,7 +7,8 @@ import { foldField } from '../../streams/dictionary.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
 import { baseOf } from '../../streams/names.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
-import { firstRow, plannedOnce, type Queryable } from '../server/session.ts'
+import { queryRow } from '../server/query.ts'
+import { plannedOnce, type Queryable } from '../server/session.ts'
 import { type ColumnType, columnTypes, isColumnType } from '../types/table.ts'
 import { columnName, foldName } from './column-names.ts'
 import { type Named, qualified } from './places.ts'
@@ -160,7 +161,7 @@ const namesSql = plannedOnce(
 /** A query of its own: beside the columns, the names would come once for each of them. */
 async function readNames(client: Queryable, { name }: MirroredStream) {
   const query = { name: 'tidemark_field_names', text: namesSql, values: [name] }
-  const found = await firstRow<{ unplaced: string[]; volatile: string[] }>(client, query)
+  const found = await queryRow<{ unplaced: string[]; volatile: string[] }>(client, query)
   return found ?? { unplaced: [], volatile: [] }
 }
 

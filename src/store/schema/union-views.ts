@@ -3,7 +3,8 @@
 
 import pg, { type ClientBase } from 'pg'
 import { baseOf, environmentSource, sourceIn } from '../../streams/names.ts'
-import { findsRow, type Queryable } from '../server/session.ts'
+import { queryAny } from '../server/query.ts'
+import type { Queryable } from '../server/session.ts'
 import { inBi } from './places.ts'
 import { refreshView, remadeView, type View } from './views.ts'
 
@@ -123,7 +124,7 @@ export async function isCurrent(client: Queryable, { name, keys, columns }: Unio
 
 /** In a transaction: takes some views of streams out of all views over sources. Returns those, as they were. */
 export async function leaveUnions(client: ClientBase, isToLeave: (key: string) => boolean) {
-  if (!(await findsRow(client, `select from pg_namespace where ${isUnionSchemaSql} limit 1`))) return []
+  if (!(await queryAny(client, `select from pg_namespace where ${isUnionSchemaSql} limit 1`))) return []
   const left = (await readUnions(client)).filter(({ keys }) => keys.some(isToLeave))
   for (const { name, keys } of left) {
     const others = keys.filter((key) => !isToLeave(key))

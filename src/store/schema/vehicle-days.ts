@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { baseOf } from '../../streams/names.ts'
-import { firstRow } from '../server/session.ts'
+import { queryRow } from '../server/query.ts'
 import { closeNewSql } from './closed-rights.ts'
 import type { TableSchema } from './table-schema.ts'
 import { meaningsSql, unlessOthers, vehicleDays } from './views.ts'
@@ -32,7 +32,7 @@ export async function showVehicleDays(
   const told = daysTold(tableSchema, zone)
   if (told === null || !history) return
   const view = vehicleDays(tableSchema.stream)
-  const before = await firstRow<{ words: string | null }>(
+  const before = await queryRow<{ words: string | null }>(
     client,
     'select obj_description(to_regclass($1)) as words',
     [view],

@@ -4,7 +4,8 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { baseOf, besideIn } from '../../streams/names.ts'
-import { firstRow, hasCode, unlessRefused } from '../server/session.ts'
+import { queryRow } from '../server/query.ts'
+import { hasCode, unlessRefused } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { inBi, type Named, qualified } from './places.ts'
 
@@ -214,7 +215,7 @@ async function statementsFor(client: ClientBase, view: View, text: string): Prom
 
 /** Such as `security_invoker=true`: what somebody set for the view, as it stands in `with (…)`. */
 async function viewOptions(client: ClientBase, view: View): Promise<string> {
-  const found = await firstRow<{ options: string }>(
+  const found = await queryRow<{ options: string }>(
     client,
     `select format(' with (%s)', array_to_string(reloptions, ', ')) as options
      from pg_class where oid = to_regclass($1) and reloptions is not null`,

@@ -5,7 +5,8 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { besideIn } from '../../streams/names.ts'
-import { firstRow, statementName } from '../server/session.ts'
+import { queryRow } from '../server/query.ts'
+import { statementName } from '../server/session.ts'
 import { hideHistory } from './history-views.ts'
 import { inPast, qualified } from './places.ts'
 import { historyOf, type TableSchema } from './table-schema.ts'
@@ -104,7 +105,7 @@ async function look(client: ClientBase, stream: Stream, hasTable: boolean): Prom
        ) as unwatched,
        exists (select from tidemark.local_change where stream = $3 and run_id is null) as is_noted
      from tidemark.stream where name = $1`
-  return await firstRow<Found>(client, {
+  return await queryRow<Found>(client, {
     name: hasTable ? statementName(client, 'past', text) : 'tidemark_no_past',
     text,
     values: [stream.name, table, historyOf(stream).name],

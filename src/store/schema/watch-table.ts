@@ -5,7 +5,8 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { baseOf, sourceIn, tableName } from '../../streams/names.ts'
-import { findsRow, firstRow, hasCode, unlessRefused } from '../server/session.ts'
+import { queryAny, queryRow } from '../server/query.ts'
+import { hasCode, unlessRefused } from '../server/session.ts'
 import { columnTypes } from '../types/table.ts'
 import { showColumns } from './change-view.ts'
 import { definitions, ownColumns } from './own-columns.ts'
@@ -83,7 +84,7 @@ export type Change = 'drop' | 'replace' | 'alter' | 'unwatch'
  * noted. Does nothing when all is as it was.
  */
 export async function watchTable(client: ClientBase, stream: Named): Promise<Change | null> {
-  const found = await firstRow<Watched>(
+  const found = await queryRow<Watched>(
     client,
     `select ${tableOidSql} as table_oid, ${triggerCountSql} as triggers, ${isAlteredSql} as is_altered,
        case when known.state_oid = ${stateOidSql} then known.table_oid end as known_oid
@@ -143,7 +144,7 @@ const noteChange = (client: ClientBase, { name }: Named, change: Change) =>
 
 /** Whether another table was put in its place, or it lacks something, and no run has acted upon it yet. */
 export async function toBeAdopted(client: ClientBase, { name }: Named): Promise<'replace' | 'alter' | null> {
-  const found = await firstRow<{ operation: 'replace' | 'alter' }>(
+  const found = await queryRow<{ operation: 'replace' | 'alter' }>(
     client,
     `select operation from pg_tables, tidemark.local_change
      where schemaname = ${schemaSql('stream')} and tablename = ${baseSql('stream')} and stream = $1 and operation in ('replace', 'alter') and run_id is null
@@ -205,7 +206,7 @@ async function completeTable(client: ClientBase, stream: MirroredStream, keyColu
        alter column _synced_at set default now(), alter column _synced_at set not null, alter column _hash set not null`,
   )
   const keySql = `select from pg_index where indrelid = to_regclass($1) and indisprimary`
-  if (!(await findsRow(client, keySql, [table])))
+  if (!(await queryAny(client, keySql, [table])))
     await client.query(
       `alter table ${table} add primary key (${key});
        create index if not exists ${pg.escapeIdentifier(`${baseOf(stream.name)}_synced_at_again`)} on ${table} (_synced_at);

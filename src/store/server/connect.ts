@@ -13,7 +13,8 @@ import { withTimeout } from '../../util/waiting.ts'
 import { clientOfHosts } from './hosts.ts'
 import { giveOwnership, ownershipStatements } from './ownership.ts'
 import { countSessions, expectEnough, type Sessions } from './pooler.ts'
-import { firstRow, hasCode } from './session.ts'
+import { queryRow } from './query.ts'
+import { hasCode } from './session.ts'
 import { settleSession } from './settings.ts'
 
 // From a libpq-style URL to what the driver wants, above all its TLS options, which libpq and the driver read
@@ -274,7 +275,7 @@ const keepsItToItself = /^42(?:501|883)$/
 async function clusterOf(pool: pg.Pool, where: string): Promise<string | null> {
   const idSql = 'select system_identifier::text as id from pg_control_system()'
   try {
-    const found = await firstRow<{ id: string }>(pool, idSql)
+    const found = await queryRow<{ id: string }>(pool, idSql)
     return found?.id ?? null
   } catch (cause) {
     if (hasCode(cause, keepsItToItself)) return null
@@ -354,7 +355,7 @@ type Properties = {
 
 /** Fails early and in plain words where Postgres would fail late and in its own. */
 async function check(client: pg.Client, where: string, isReadOnly: boolean): Promise<void> {
-  const found = await firstRow<Properties>(
+  const found = await queryRow<Properties>(
     client,
     `select
       current_setting('server_version_num')::int as version,

@@ -3,28 +3,12 @@
 
 import { hash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import pg, { type ClientBase, type Pool, type PoolClient, type QueryConfig, type QueryResultRow } from 'pg'
+import pg, { type ClientBase, type Pool, type PoolClient } from 'pg'
 import { type BackoffPolicy, backoff, delayAfter, retry } from '../../util/backoff.ts'
+import { queryRow } from './query.ts'
 
 /** A connection, or a pool of them. */
 export type Queryable = Pick<ClientBase, 'query'>
-
-export async function firstRow<Row extends QueryResultRow>(
-  client: Queryable,
-  query: string | QueryConfig,
-  values?: unknown[],
-): Promise<Row | null> {
-  const { rows } = await client.query<Row>(query, values)
-  return rows[0] ?? null
-}
-
-/** Whether a query finds a row. */
-export const findsRow = async (client: Queryable, query: string, values?: unknown[]): Promise<boolean> =>
-  ((await client.query(query, values)).rowCount ?? 0) > 0
-
-/** The values of such objects by their names, as `unnest` takes them for its columns. */
-export const valuesOf = <One>(all: readonly One[], ...names: readonly (keyof One)[]): unknown[][] =>
-  names.map((name) => all.map((one) => one[name]))
 
 /** Runs the statements that a query finds, one after the other. */
 export async function runFound(client: Queryable, query: string, values?: unknown[]): Promise<void> {
@@ -208,7 +192,7 @@ async function endLongReaders(client: ClientBase, table: string): Promise<boolea
 /** Tells, for an error message, whose transaction is the oldest that uses the table, and how to end it, as far as Postgres shows that. */
 async function holderOf(client: ClientBase, table: string): Promise<string> {
   type Holder = { pid: number; role: string; state: string | null; since: Date | null }
-  const holder = await firstRow<Holder>(
+  const holder = await queryRow<Holder>(
     client,
     `select pid, usename as role, state, xact_start as since from pg_stat_activity
      where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'

@@ -5,7 +5,8 @@ import { mostUnplaced } from '../../streams/field-types.ts'
 import type { Tally } from '../encoding/page.ts'
 import { foldName, printable } from '../schema/column-names.ts'
 import { maxColumns } from '../schema/table-schema.ts'
-import { type Queryable, valuesOf } from '../server/session.ts'
+import { arraysOf } from '../server/query.ts'
+import type { Queryable } from '../server/session.ts'
 
 export type Dictionary = ReturnType<typeof startDictionary>
 
@@ -73,7 +74,7 @@ export function startDictionary() {
              else known.first_seen_at
            end
        from counted where known.stream = $1 and known.folded = counted.folded`,
-      [stream, counted, ...valuesOf(entries, 'folded', 'nonNull', 'rescued')],
+      [stream, counted, ...arraysOf(entries, 'folded', 'nonNull', 'rescued')],
     )
     await forgetFields(client, stream)
   }

@@ -5,7 +5,7 @@ import type { ClientBase } from 'pg'
 import { repeatedFields } from '../../json/json.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { isObject, keyReader, type Rejected } from '../../streams/record.ts'
-import { firstRow, valuesOf } from '../server/session.ts'
+import { arraysOf, queryRow } from '../server/query.ts'
 import { canonicalText, fitsJsonb, holdableValue } from '../types/jsonb.ts'
 
 /** Returns how many were not known before. */
@@ -20,7 +20,7 @@ export async function quarantine(
     key: isObject(one.record) ? keyOf(one.record) : null,
   }))
   const all = [...new Map(described.map((entry) => [entry.fingerprint, entry])).values()]
-  const found = await firstRow<{ added: string }>(
+  const found = await queryRow<{ added: string }>(
     client,
     `with seen as (
        insert into tidemark.quarantine as known
@@ -34,7 +34,7 @@ export async function quarantine(
        returning known.xmax = 0 as is_new
      )
      select count(*) filter (where is_new) as added from seen`,
-    [name, ...valuesOf(all, 'fingerprint', 'reason', 'record', 'recordText', 'repeated', 'key')],
+    [name, ...arraysOf(all, 'fingerprint', 'reason', 'record', 'recordText', 'repeated', 'key')],
   )
   return Number(found?.added ?? 0)
 }

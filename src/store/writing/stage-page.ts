@@ -8,7 +8,8 @@ import type { Arrival } from '../../sync/ports/audits.ts'
 import type { Copies } from '../encoding/copy-rows.ts'
 import type { EncodedPage, EncodePage } from '../encoding/page.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
-import { firstRow, hasCode, statementName, unlessRefused, writerSql } from '../server/session.ts'
+import { queryRow } from '../server/query.ts'
+import { hasCode, statementName, unlessRefused, writerSql } from '../server/session.ts'
 import { toDifference } from './difference-sql.ts'
 import {
   emptyStagingSql,
@@ -218,7 +219,7 @@ export async function mergePage(
   const ageMs = performance.now() - merging.readAtMs
   const statement = { name: statementName(client, 'merge', text), text, values: [ageMs] }
   if (merging.returns === 'counts') {
-    const counts = await firstRow<MergedCounts>(client, statement)
+    const counts = await queryRow<MergedCounts>(client, statement)
     const [inserted, updated] = [Number(counts?.inserted ?? 0), Number(counts?.updated ?? 0)]
     if (inserted + updated < merging.staged) await expectNoneLeftOut(client, tableSchema, merging)
     return { inserted, updated, arrivals: [] }
