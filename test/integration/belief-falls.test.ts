@@ -138,7 +138,7 @@ describe.skipIf(!hasPostgres)('that answers are sorted', () => {
 
 describe.skipIf(!hasPostgres)('that the list can be read in slices of the key', () => {
   const database = createTestDatabase()
-  it('takes back what is settled and how far deletions are known, when it falls (P13)', async () => {
+  it('takes back what is settled and how far deletions are known, when it falls, and is tested again by the next reconcile (P13)', async () => {
     await using simulator = await startSimulator({ assignments: 400 })
     await using context = await openTestContext(database, simulator, { ...variables, LOOKBACK: '1h' })
     const { pool } = database
@@ -175,6 +175,10 @@ describe.skipIf(!hasPostgres)('that the list can be read in slices of the key', 
     expect(after).toMatchObject({ settled_through_version: null, settled_through_time: null })
     expect(after.known).toEqual(rows[0].first_at)
     expect(after.known.getTime()).toBeGreaterThanOrEqual(began.getTime() - 1_000)
+
+    simulator.behaviour.filters = 'honoured'
+    await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })
+    expect(await beliefOf(pool, 'key_order')).toBe('honoured')
   })
 })
 
