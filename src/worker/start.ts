@@ -231,16 +231,17 @@ async function startRuns(
   }
   const isOurs = (request: QueuedRun): boolean => readerOf(request) !== null
   const doRun: DoRun = async (request, hooks) => {
-    const reader = readerOf(request)
     const owed = reconcilesOf(request.stream, settingsOf, pool)
-    if (reader === null || (await isTaken(owed, request, new Date()))) return null
-    const { stream, kind } = reader
+    if (!isOurs(request) || (await isTaken(owed, request, new Date()))) return null
     const line = { stream: request.stream, kind: request.kind, since: new Date() }
     noted.running.add(line)
-    const source = sourceIn(stream.name)
-    // The source that is open when it begins reads it.
+    const source = sourceIn(request.stream)
+    // The source that is open when it begins reads it: by then another one may be open than now, or none.
     const read = (ended: typeof hooks) =>
-      runUntilClosed(ended, sources.closingOf(source), (until) => kind.read(stream, until))
+      runUntilClosed(ended, sources.closingOf(source), async (until) => {
+        const reader = readerOf(request)
+        return reader && (await reader.kind.read(reader.stream, until))
+      })
     const reading = runUnlessPaused(request, hooks, isPaused, read)
     reading.catch((error) => {
       if (!(error instanceof SourceDiffers)) return
