@@ -195,21 +195,6 @@ describe.skipIf(!hasPostgres)('a table', () => {
     ).toEqual(names)
   })
 
-  it('whose fields were remembered one by one before is well again after the next run (P10)', async () => {
-    await write(Object.fromEntries(Array.from({ length: 450 }, (_, index) => [`F${index}`, index])))
-    await query(`insert into tidemark.field (stream, folded, source_name, note)
-       select 'assignment', 'g' || n, 'G' || n, 'the table has 400 columns already' from generate_series(1, 20000) as n`)
-    // Postgres does so by itself within a minute; until then it plans for the few that were there, which takes long on a busy machine.
-    await query('analyze tidemark.field')
-    const client = await database.pool.connect()
-    const tableSchema = await readTableSchema(client, streamOf('assignment')).finally(() => client.release())
-    expect(tableSchema?.unplaced.size).toBeLessThanOrEqual(600)
-    expect(await write({ G19000: 1, AssignmentId: 2 })).toMatchObject({ inserted: 1, rescued: 1 })
-    expect(await query(`select count(*)::int from tidemark.field where stream = 'assignment'`)).toEqual([
-      { count: 1_000 },
-    ])
-  })
-
   it('still gives columns to new fields when many others have names that were taken (P5)', async () => {
     const alike = Object.fromEntries(
       Array.from({ length: 700 }, (_, index) => [`A${' '.repeat(index)}b`, index]),
@@ -302,5 +287,23 @@ describe.skipIf(!hasPostgres)('a table', () => {
     await query('drop view bi.assignment; create view bi.assignment as select 1 as one')
     await write({ Name: 'x', More: 1 })
     expect(await query('select more from mirror.assignment')).toEqual([{ more: '1' }])
+  })
+})
+
+describe.skipIf(!hasPostgres)('a table', () => {
+  const { database, query, write } = createGrowingTable()
+  it('whose fields were remembered one by one before is well again after the next run, though Postgres knows of none yet (P10)', async () => {
+    await query('delete from tidemark.field')
+    await query('analyze tidemark.field')
+    await write(Object.fromEntries(Array.from({ length: 450 }, (_, index) => [`F${index}`, index])))
+    await query(`insert into tidemark.field (stream, folded, source_name, note)
+       select 'assignment', 'g' || n, 'G' || n, 'the table has 400 columns already' from generate_series(1, 40000) as n`)
+    const client = await database.pool.connect()
+    const tableSchema = await readTableSchema(client, streamOf('assignment')).finally(() => client.release())
+    expect(tableSchema?.unplaced.size).toBeLessThanOrEqual(600)
+    expect(await write({ G19000: 1, AssignmentId: 2 })).toMatchObject({ inserted: 1, rescued: 1 })
+    expect(await query(`select count(*)::int from tidemark.field where stream = 'assignment'`)).toEqual([
+      { count: 1_000 },
+    ])
   })
 })
