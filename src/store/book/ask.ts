@@ -1,8 +1,9 @@
 // How the store asks Postgres. Statements of one or two fixed tables are typed by what `store/tables` says of them; what SQL says better
 // is SQL.
 
-import { type AnyColumn, DrizzleQueryError, sql } from 'drizzle-orm'
+import { type AnyColumn, DrizzleQueryError, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres'
+import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Pool, PoolClient } from 'pg'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 
@@ -30,3 +31,13 @@ export const inOneTransaction = <Result>(
 /** As programs show a number that JavaScript may not hold. */
 export const asText = <Column extends AnyColumn>(column: Column) =>
   sql<Column['_']['notNull'] extends true ? string : string | null>`${column}::text`
+
+/** For a line that is there already: these columns as they were to be inserted. */
+export const overwritten = <Table extends PgTable, Name extends keyof Table['_']['columns'] & string>(
+  table: Table,
+  names: readonly Name[],
+): Record<Name, SQL> => {
+  const columns = getTableColumns(table)
+  const values = names.map((name) => [name, sql`excluded.${sql.identifier(columns[name]?.name ?? name)}`])
+  return Object.fromEntries(values)
+}

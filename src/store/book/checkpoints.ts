@@ -1,6 +1,6 @@
 // A stream's position, now and in the past: where it was, when it got somewhere, and how an operator moves it back.
 
-import { and, desc, eq, gte, lt } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, min } from 'drizzle-orm'
 import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
@@ -8,12 +8,15 @@ import { qualified } from '../schema/places.ts'
 import { readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { queryColumn, queryRow, queryRows, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
-import { checkpointTable } from '../tables/state.ts'
+import { checkpointTable, streamTable } from '../tables/state.ts'
 import { ask, asText, inOneTransaction, type Within } from './ask.ts'
 
-export type Reach = { readonly stream: string } & Readonly<
-  Record<'readThroughAt' | 'settledThroughAt' | 'deletionsKnownAt', Date | null>
->
+export type Reach = {
+  readonly stream: string
+  readonly readThroughAt: Date | null
+  readonly settledThroughAt: Date | null
+  readonly deletionsKnownAt: Date | null
+}
 
 /** How far streams have been read, as every role that reads the mirror may see it; null: all of them. */
 export const readReach = (client: Queryable, streams: readonly string[] | null) =>
@@ -26,10 +29,11 @@ export const readReach = (client: Queryable, streams: readonly string[] | null) 
   )
 
 /** The position as it is now; 0 before the first. */
-export const livePosition = async (client: Queryable, stream: string) =>
-  BigInt(
-    (await queryValue<string>(client, 'select position from tidemark.stream where name = $1', [stream])) ?? 0,
-  )
+export async function livePosition(client: Queryable, stream: string): Promise<bigint> {
+  const { position, name } = streamTable
+  const [found] = await ask(client, (db) => db.select({ position }).from(streamTable).where(eq(name, stream)))
+  return found?.position ?? 0n
+}
 
 /** In SQL: a checkpoint of the present epoch. Versions of one before it were those of another upstream. $1 is the stream. */
 const isOfEpoch = `stream = $1 and reached_at >= coalesce(
@@ -111,16 +115,28 @@ export function readCheckpoints(
   )
 }
 
-export const findCheckpoint = (client: Queryable, id: bigint) =>
-  queryRow<{ readonly stream: string; readonly position: string }>(
-    client,
-    'select stream, position::text from tidemark.checkpoint where id = $1',
-    [id],
+export async function findCheckpoint(client: Queryable, id: bigint) {
+  const { stream, position } = checkpointTable
+  const [found] = await ask(client, (db) =>
+    db
+      .select({ stream, position: asText(position) })
+      .from(checkpointTable)
+      .where(eq(checkpointTable.id, id)),
   )
+  return found ?? null
+}
 
 /** Null when there is none. */
-export const firstCheckpointAt = (client: Queryable, stream: string) =>
-  queryValue<Date>(client, 'select min(reached_at) from tidemark.checkpoint where stream = $1', [stream])
+export async function firstCheckpointAt(client: Queryable, stream: string): Promise<Date | null> {
+  const { reachedAt } = checkpointTable
+  const [found] = await ask(client, (db) =>
+    db
+      .select({ at: min(reachedAt) })
+      .from(checkpointTable)
+      .where(eq(checkpointTable.stream, stream)),
+  )
+  return found?.at ?? null
+}
 
 /** The field that a stream's row versions are in; null: nobody has found it out yet, or it is doubted. */
 export const readVersionField = (client: Queryable, stream: string) =>
@@ -131,8 +147,11 @@ export const readVersionField = (client: Queryable, stream: string) =>
   })
 
 /** The field that is the key of a list stream, where it was found in the data. */
-export const readKeyField = (client: Queryable, stream: string) =>
-  queryValue<string>(client, 'select key_field from tidemark.stream where name = $1', [stream])
+export async function readKeyField(client: Queryable, stream: string): Promise<string | null> {
+  const { keyField, name } = streamTable
+  const [found] = await ask(client, (db) => db.select({ keyField }).from(streamTable).where(eq(name, stream)))
+  return found?.keyField ?? null
+}
 
 export type Rewind = {
   readonly stream: string

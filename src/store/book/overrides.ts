@@ -1,8 +1,11 @@
 // Settings that somebody changed while workers ran: they hold until they are removed.
 
+import { eq, sql } from 'drizzle-orm'
 import { type Override, overridesOf, type StoredOverride } from '../../streams/settings.ts'
-import { queryAny, queryRows } from '../server/query.ts'
+import { queryRows } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
+import { overrideTable } from '../tables/overrides.ts'
+import { ask, overwritten } from './ask.ts'
 
 /** Of one source, by the names that they have there. */
 export const readOverrides = async (client: Queryable, source: string): Promise<readonly StoredOverride[]> =>
@@ -31,14 +34,22 @@ export async function readOverridesAndAsked(client: Queryable): Promise<{
   return rows[0]
 }
 
-export async function noteOverride(client: Queryable, { name, value, by }: Omit<StoredOverride, 'at'>) {
-  await client.query(
-    `insert into tidemark.setting_override (name, value, by) values ($1, $2, $3)
-     on conflict (name) do update set value = excluded.value, by = excluded.by, at = now()`,
-    [name, value, by],
+export async function noteOverride(client: Queryable, override: Omit<StoredOverride, 'at'>): Promise<void> {
+  await ask(client, (db) =>
+    db
+      .insert(overrideTable)
+      .values(override)
+      .onConflictDoUpdate({
+        target: overrideTable.name,
+        set: { ...overwritten(overrideTable, ['value', 'by']), at: sql`now()` },
+      }),
   )
 }
 
 /** False: there was none. */
-export const removeOverride = (client: Queryable, name: string) =>
-  queryAny(client, 'delete from tidemark.setting_override where name = $1', [name])
+export async function removeOverride(client: Queryable, name: string): Promise<boolean> {
+  const removed = await ask(client, (db) =>
+    db.delete(overrideTable).where(eq(overrideTable.name, name)).returning({ name: overrideTable.name }),
+  )
+  return removed.length > 0
+}

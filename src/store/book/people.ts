@@ -1,7 +1,7 @@
 // Tokens of people and programs, and the sessions of browsers. Here are only hashes: what was given is hashed before it comes here.
 
-import { desc, getTableColumns, sql } from 'drizzle-orm'
-import { queryAny, queryRow, queryValue } from '../server/query.ts'
+import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
+import { queryRow, queryValue } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { accessTokenTable, sessionTable } from '../tables/people.ts'
 import { ask, asText } from './ask.ts'
@@ -32,8 +32,15 @@ export async function addToken(
 }
 
 /** With the sessions that began with it. False: there was none. */
-export const removeToken = (client: Queryable, name: string) =>
-  queryAny(client, 'delete from tidemark.access_token where name = $1', [name])
+export async function removeToken(client: Queryable, name: string): Promise<boolean> {
+  const removed = await ask(client, (db) =>
+    db
+      .delete(accessTokenTable)
+      .where(eq(accessTokenTable.name, name))
+      .returning({ name: accessTokenTable.name }),
+  )
+  return removed.length > 0
+}
 
 /** Null: there is none, or it has ended. */
 export const useToken = (client: Queryable, hash: string) =>
@@ -76,8 +83,8 @@ export const readSession = (client: Queryable, hash: string) =>
     [hash],
   )
 
-export async function endSession(client: Queryable, hash: string) {
-  await client.query('delete from tidemark.session where hash = $1', [hash])
+export async function endSession(client: Queryable, hash: string): Promise<void> {
+  await ask(client, (db) => db.delete(sessionTable).where(eq(sessionTable.hash, hash)))
 }
 
 export type SessionLine = Awaited<ReturnType<typeof readSessions>>[number]
@@ -93,8 +100,15 @@ export const readSessions = (client: Queryable) =>
   )
 
 /** Null: there is none with this cookie. */
-export const readSessionId = (client: Queryable, hash: string) =>
-  queryValue<string>(client, 'select id::text from tidemark.session where hash = $1', [hash])
+export async function readSessionId(client: Queryable, hash: string): Promise<string | null> {
+  const found = await ask(client, (db) =>
+    db
+      .select({ id: asText(sessionTable.id) })
+      .from(sessionTable)
+      .where(eq(sessionTable.hash, hash)),
+  )
+  return found[0]?.id ?? null
+}
 
 /** One, or all of them. Returns how many that were not over. */
 export const endSessions = async (client: Queryable, id: string | null) =>

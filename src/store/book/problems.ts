@@ -1,22 +1,17 @@
 // Problems: what people were told of them, so that several workers tell it once; those there were, with what was done about them; and notices of
 // problems that no table shows by itself.
 
-import { eq, getTableColumns, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, inArray, ne } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { holdableJson, holdableText } from '../../util/text.ts'
 import { sourceSql } from '../schema/places.ts'
 import { queryRows } from '../server/query.ts'
 import { inTurn, type Queryable } from '../server/session.ts'
 import { noticeTable, type problemHistoryTable, problemTable } from '../tables/problems.ts'
-import { ask } from './ask.ts'
+import { ask, overwritten } from './ask.ts'
 
 const { receiver: _, ...shown } = getTableColumns(problemTable)
 export type Alert = Readonly<Omit<typeof problemTable.$inferSelect, 'receiver'>>
-/** For a line that is there already: each column as it was to be inserted. */
-const asGiven = Object.fromEntries(
-  Object.entries(shown).map(([name, column]) => [name, sql`excluded.${sql.identifier(column.name)}`]),
-)
-
 export type AlertBook = ReturnType<typeof openAlertBook>
 
 export const openAlertBook = (pool: Pool, receiver: string) => ({
@@ -38,12 +33,25 @@ export const openAlertBook = (pool: Pool, receiver: string) => ({
           .values(alerts.map((alert) => ({ ...alert, receiver })))
           .onConflictDoUpdate({
             target: [problemTable.receiver, problemTable.key],
-            set: asGiven,
+            set: overwritten(problemTable, [
+              'what',
+              'whatToDo',
+              'since',
+              'goneSince',
+              'toldAt',
+              'attempts',
+              'retryAt',
+              'isWorse',
+            ]),
           }),
       )
   },
   async forget(keys: readonly string[]) {
-    await pool.query('delete from tidemark.problem where receiver = $1 and key = any ($2)', [receiver, keys])
+    await ask(pool, (db) =>
+      db
+        .delete(problemTable)
+        .where(and(eq(problemTable.receiver, receiver), inArray(problemTable.key, [...keys]))),
+    )
   },
 })
 
@@ -167,16 +175,18 @@ export const readClosedProblems = (client: Queryable, limit: number) =>
 export type Notice = Readonly<typeof noticeTable.$inferSelect>
 
 /** If the problem is noted already, it keeps the time at which it began. */
-export async function noteProblem(client: Queryable, { key, what }: Omit<Notice, 'since'>): Promise<void> {
-  await client.query(
-    `insert into tidemark.notice as known (key, what) values ($1, $2)
-     on conflict (key) do update set what = excluded.what where known.what <> excluded.what`,
-    [key, holdableText(what)],
+export async function noteProblem(client: Queryable, { key, ...told }: Omit<Notice, 'since'>): Promise<void> {
+  const what = holdableText(told.what)
+  await ask(client, (db) =>
+    db
+      .insert(noticeTable)
+      .values({ key, what })
+      .onConflictDoUpdate({ target: noticeTable.key, set: { what }, setWhere: ne(noticeTable.what, what) }),
   )
 }
 
 export async function forgetProblem(client: Queryable, key: string): Promise<void> {
-  await client.query('delete from tidemark.notice where key = $1', [key])
+  await ask(client, (db) => db.delete(noticeTable).where(eq(noticeTable.key, key)))
 }
 
 export const readNotices = (client: Queryable): Promise<readonly Notice[]> =>

@@ -4,7 +4,7 @@ import { eq, getTableColumns, sql } from 'drizzle-orm'
 import { queryColumn } from '../server/query.ts'
 import type { Queryable } from '../server/session.ts'
 import { silenceTable } from '../tables/problems.ts'
-import { ask } from './ask.ts'
+import { ask, overwritten } from './ask.ts'
 
 const { seenAt: _, size: __, ...shown } = getTableColumns(silenceTable)
 export type Silence = Readonly<Omit<typeof silenceTable.$inferSelect, 'seenAt' | 'size'>>
@@ -20,12 +20,19 @@ export const readSilences = (client: Queryable): Promise<readonly Silence[]> =>
   )
 
 /** Instead of what was said of it before. */
-export async function noteSilence(client: Queryable, { target, until, by, reason }: Omit<Silence, 'at'>) {
-  await client.query(
-    `insert into tidemark.silence (target, until, by, reason) values ($1, $2, $3, $4)
-     on conflict (target) do update set until = excluded.until, by = excluded.by, reason = excluded.reason,
-       size = null, at = now(), seen_at = now()`,
-    [target, until, by, reason],
+export async function noteSilence(client: Queryable, silence: Omit<Silence, 'at'>): Promise<void> {
+  await ask(client, (db) =>
+    db
+      .insert(silenceTable)
+      .values(silence)
+      .onConflictDoUpdate({
+        target: silenceTable.target,
+        set: {
+          ...overwritten(silenceTable, ['until', 'by', 'reason', 'size']),
+          at: sql`now()`,
+          seenAt: sql`now()`,
+        },
+      }),
   )
 }
 
