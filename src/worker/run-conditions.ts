@@ -5,6 +5,7 @@
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { lastAskedAt, settleDue } from '../store/book/due.ts'
+import { sourceIn } from '../streams/names.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { isLong, type QueuedRun } from './queue/requests.ts'
 import type { DoRun, RunHooks } from './queue/run-worker.ts'
@@ -52,16 +53,22 @@ export async function runUnlessPaused(
   }
 }
 
-/** Does the run, and ends it when its source is closed meanwhile: if that is open again, with other settings, another run goes on. */
-export async function runUntilClosed(
-  hooks: RunHooks,
-  closing: AbortSignal | null,
-  run: (hooks: RunHooks) => Promise<RunOutcome | null>,
-): ReturnType<DoRun> {
-  if (closing === null) return await run(hooks)
-  const outcome = await run({ ...hooks, signal: AbortSignal.any([hooks.signal, closing]) })
-  return outcome && { ...outcome, isPutOff: outcome.status === 'stopped' && closing.aborted }
+type OpenSources = {
+  /** Null: no source that is open has such a stream, or reads it in this way. */
+  readerOf(request: QueuedRun): ((hooks: RunHooks) => Promise<RunOutcome | null>) | null
+  /** Aborted when the source is closed; null: it is never closed. */
+  closingOf(source: string): AbortSignal | null
 }
+
+/** Reads by the source that is open when it begins: by then another one may be open than a moment before, or none. It ends when that one is closed. */
+export const runBySource =
+  ({ readerOf, closingOf }: OpenSources, request: QueuedRun) =>
+  async (hooks: RunHooks): ReturnType<DoRun> => {
+    const [read, closing] = [readerOf(request), closingOf(sourceIn(request.stream))]
+    if (read === null || closing === null) return read && (await read(hooks))
+    const outcome = await read({ ...hooks, signal: AbortSignal.any([hooks.signal, closing]) })
+    return outcome && { ...outcome, isPutOff: outcome.status === 'stopped' && closing.aborted }
+  }
 
 const leftAlone = ({ stream, kind }: QueuedRun): RunOutcome => ({
   stream,

@@ -35,8 +35,8 @@ import { openRequestMinutes } from './minutes.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
 import type { QueuedRun } from './queue/requests.ts'
-import type { DoRun } from './queue/run-worker.ts'
-import { openPauseLook, runUnlessPaused, runUntilClosed, settlingWhatIsAsked } from './run-conditions.ts'
+import type { DoRun, RunHooks } from './queue/run-worker.ts'
+import { openPauseLook, runBySource, runUnlessPaused, settlingWhatIsAsked } from './run-conditions.ts'
 import { keepRound, kindsServed, type Served, serveSources, withStreamsOf } from './served.ts'
 import { beSubscribed } from './subscription.ts'
 import { keepBeating, newWorkerId, startWatch, type Watch, type WorkerId } from './watch.ts'
@@ -227,7 +227,7 @@ async function startRuns(
   const readerOf = ({ stream: name, kind: asked }: QueuedRun) => {
     const stream = streamNamed(name)
     const kind = ownValue(kindsOf(name), asked)
-    return stream && kind?.isOf(stream) ? { stream, kind } : null
+    return stream && kind?.isOf(stream) ? (hooks: RunHooks) => kind.read(stream, hooks) : null
   }
   const isOurs = (request: QueuedRun): boolean => readerOf(request) !== null
   const doRun: DoRun = async (request, hooks) => {
@@ -235,16 +235,11 @@ async function startRuns(
     if (!isOurs(request) || (await isTaken(owed, request, new Date()))) return null
     const line = { stream: request.stream, kind: request.kind, since: new Date() }
     noted.running.add(line)
-    const source = sourceIn(request.stream)
-    // The source that is open when it begins reads it: by then another one may be open than now, or none.
-    const read = (ended: typeof hooks) =>
-      runUntilClosed(ended, sources.closingOf(source), async (until) => {
-        const reader = readerOf(request)
-        return reader && (await reader.kind.read(reader.stream, until))
-      })
+    const read = runBySource({ readerOf, closingOf: sources.closingOf }, request)
     const reading = runUnlessPaused(request, hooks, isPaused, read)
     reading.catch((error) => {
       if (!(error instanceof SourceDiffers)) return
+      const source = sourceIn(request.stream)
       return source === '' ? onHopeless(error) : sources.stop(source, error)
     })
     return await reading.finally(() => noted.running.delete(line))
