@@ -183,7 +183,7 @@ describe.skipIf(!hasAll(['redis-server']))('a primary that Sentinel names', { ti
     before.freeze()
     await all.untilMoved(before)
     const movedMs = performance.now()
-    await worker.isWell()
+    await expect(worker.isWell()).resolves.toBeUndefined()
     // Before its connections have been silent for so long that they are left for that.
     expect(performance.now() - movedMs).toBeLessThan(8_000)
     before.thaw()
