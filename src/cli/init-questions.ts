@@ -18,7 +18,8 @@ import type { Proxies } from '../util/proxies.ts'
 import { systemClock } from '../util/waiting.ts'
 import { areFine, type Check, good, wrong } from './check.ts'
 import type { Call } from './command.ts'
-import { probeHost, probePostgres, probeService } from './probe-checks.ts'
+import { probePostgres, probeService } from './probe-checks.ts'
+import { probeHost } from './probe-hosts.ts'
 
 export type Tried = {
   readonly checks: readonly Check[]

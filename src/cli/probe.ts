@@ -10,7 +10,8 @@ import { type Call, type Command, expectNoWords, json } from './command.ts'
 import { worst } from './exit.ts'
 import { wrapped } from './output.ts'
 import { openStoredMirror } from './probe-beliefs.ts'
-import { probeHost, probePostgres, probeQueue, probeService } from './probe-checks.ts'
+import { probePostgres, probeQueue, probeService } from './probe-checks.ts'
+import { probeHost } from './probe-hosts.ts'
 
 export const probe: Command = {
   name: 'probe',

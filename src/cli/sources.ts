@@ -18,7 +18,7 @@ import {
   resumeSource,
   type SourceChange,
 } from '../store/book/source-config.ts'
-import { dropSource } from '../store/schema/source-schemas.ts'
+import { dropSource } from '../store/schema/drop-source.ts'
 import { overridesOf } from '../streams/settings.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'

@@ -1,7 +1,8 @@
 // Receivers of alerts: what can be said of one, wherever it is said, and the way to it that follows. Where its secrets are is handed in.
 
 import { z } from 'zod'
-import { isPrivateHost, type Proxies, proxyOf } from '../util/proxies.ts'
+import { isPrivateHost } from '../util/private-hosts.ts'
+import { type Proxies, proxyOf } from '../util/proxies.ts'
 import { decodedUri } from '../util/text.ts'
 
 export const alertFormats = ['slack', 'teams', 'pagerduty', 'json'] as const

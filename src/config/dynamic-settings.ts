@@ -4,7 +4,7 @@
 import { ownValue } from '../json/json.ts'
 import type { Stream } from '../streams/catalog.ts'
 import type { Override } from '../streams/settings.ts'
-import { openDictionary } from './dictionary.ts'
+import { openDictionary } from './dictionary-in-use.ts'
 import { type Environment, readVariable, sourceOfEnvironment } from './environment.ts'
 import { everyMisspelt } from './misspelt.ts'
 import { byName, type Schedule, schedule } from './parsers.ts'

@@ -3,7 +3,7 @@
 
 import type { Dictionary } from '../streams/dictionary.ts'
 import { keyIn } from '../streams/names.ts'
-import type { DictionaryInUse } from './dictionary.ts'
+import type { DictionaryInUse } from './dictionary-in-use.ts'
 import type { DynamicValues } from './dynamic-settings.ts'
 import { type Environment, sourceVariable } from './environment.ts'
 import type { Config } from './load.ts'

@@ -1,7 +1,8 @@
 // Refuses URLs that send secrets over public networks without TLS, unless their owner says that this is meant (P9).
 
 import { readPostgresUrl } from '../util/postgres-url.ts'
-import { isPrivateHost, noProxies, proxyOf } from '../util/proxies.ts'
+import { isPrivateHost } from '../util/private-hosts.ts'
+import { noProxies, proxyOf } from '../util/proxies.ts'
 import { readRedisUrl } from '../util/redis-url.ts'
 import type { Config } from './load.ts'
 

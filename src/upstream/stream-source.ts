@@ -4,10 +4,11 @@
 import { ofAnswers } from '../json/bounds.ts'
 import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
 import type { Stream } from '../streams/catalog.ts'
-import { holdsComplaints, isObject, readRecords } from '../streams/record.ts'
+import { isObject, readRecords } from '../streams/record.ts'
 import { type Answer, ListRefused, type ListRequest, type Lookup, type Source } from '../sync/ports/source.ts'
-import { isRecordPage, parsedRecords, type RecordList, type RecordPage } from '../wire/record-page.ts'
+import { isRecordPage, parsedRecords, type RecordPage } from '../wire/record-page.ts'
 import type { Upstream, UpstreamAnswer } from './client.ts'
+import { isListLeftOut, toldTotal, wrappedList } from './envelopes.ts'
 import { UpstreamError } from './http/errors.ts'
 import { type AnyRequest, ParameterError, pathParameterNames } from './operations/request.ts'
 import { type Operation, operationNamed } from './operations/table.ts'
@@ -187,86 +188,6 @@ function listOf(operation: Operation, answer: UpstreamAnswer<Json | RecordPage>)
     problem: `the answer should be a list, or an object with one list in it, but is ${shapeOf(body)}.`,
     noPage: body === null || isListLeftOut(body) ? 'null' : null,
   })
-}
-
-// What is around a list: services put it into an object, under one of a few names, and tell beside it, or in a header, how many records
-// there are on all pages.
-
-/** The names of the list, the usual ones first. Other lists may stand beside it: sort orders, links, what else was found. */
-const listNames = ['items', 'data', 'value', 'values', 'results', 'content', 'records', 'rows', 'hits']
-
-/** The list inside an object: the only one there is, or the one with a usual name; otherwise one with such a name a level below. */
-export function wrappedList(body: Json | null): RecordList | null {
-  if (!isObject(body)) return null
-  const lists = listsIn(body)
-  if (lists.length === 1) return lists[0]?.list ?? null
-  if (lists.length > 1) return usualIn(lists)
-  const below = Object.entries(body).flatMap(([field, value]) => {
-    if (!isObject(value) || holdsComplaints(field)) return []
-    const inside = listsIn(value)
-    const only = field === '_embedded' && inside.length === 1 ? inside[0]?.list : usualIn(inside)
-    return only ? [only] : []
-  })
-  return below.length === 1 ? (below[0] ?? null) : null
-}
-
-function usualIn(lists: ReturnType<typeof listsIn>): RecordList | null {
-  for (const name of listNames) {
-    const named = lists.filter(({ field }) => field.toLowerCase() === name)
-    if (named.length === 1) return named[0]?.list ?? null
-  }
-  return null
-}
-
-const listsIn = (object: JsonObject) =>
-  Object.entries(object).flatMap(([field, value]) =>
-    Array.isArray(value) && !holdsComplaints(field) ? [{ field, list: value }] : [],
-  )
-
-/** Some services leave the list out, or write null in its place, when nothing is in it: what tells of pages is still there. */
-export function isListLeftOut(body: Json | null): boolean {
-  if (!isObject(body) || listsIn(body).length > 0) return false
-  const isNullList = Object.entries(body).some(
-    ([field, value]) => value === null && listNames.includes(field.toLowerCase()),
-  )
-  const complains = Object.keys(body).some(holdsComplaints)
-  return !complains && (isNullList || totalIn(body) !== null)
-}
-
-const totalNames = [
-  ...['total', 'totalcount', 'totalelements', 'totalrecords', 'totalresults', 'totalitems', 'totalrows'],
-  ...['@odata.count', 'odata.count', 'recordcount', 'count'],
-]
-const totalHeaders = ['x-total-count', 'x-total', 'x-wp-total', 'x-total-results-count', 'total-count']
-
-/** How many records the answer says there are on all pages; null: it does not say. It may also count what the user may not see. */
-export function toldTotal(
-  body: Json | null,
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-): number | null {
-  for (const name of totalHeaders) {
-    const total = wholeNumber(headers[name])
-    if (total !== null) return total
-  }
-  const [, ofRange] = /\/(\d+)$/.exec(String(headers['content-range'] ?? '')) ?? []
-  return wholeNumber(ofRange) ?? (isObject(body) ? totalIn(body) : null)
-}
-
-/** At the top, or beside it in an object like `meta`, `page`, or `pagination`. */
-function totalIn(body: JsonObject): number | null {
-  const objects = [body, ...Object.values(body).filter(isObject)]
-  for (const name of totalNames)
-    for (const object of objects)
-      for (const [field, value] of Object.entries(object)) {
-        const total = field.toLowerCase().replaceAll('_', '') === name ? wholeNumber(value) : null
-        if (total !== null) return total
-      }
-  return null
-}
-
-function wholeNumber(value: Json | string | string[] | undefined): number | null {
-  const text = JSON.isRawJSON(value) ? value.rawJSON : String(value ?? '')
-  return /^\d{1,15}$/.test(text) ? Number(text) : null
 }
 
 function shapeOf(body: Json | null): string {

@@ -7,13 +7,13 @@ import type { Logger } from '../log.ts'
 import { hashOf, tokenPattern } from '../operator/people.ts'
 import { mayAs } from '../operator/roles.ts'
 import { networkOf, openLimit } from './limits.ts'
+import type { LookUp } from './people-store.ts'
 import type { ProxyIdentity } from './proxy-identity.ts'
 import type { Routes } from './server.ts'
 import {
   type Beginning,
   csrfTokenOf,
   isSecret,
-  type LookUp,
   openSessions,
   type Person,
   readOnlyViewer,

@@ -3,17 +3,8 @@
 
 import type { MinuteBucket, StateSpan } from '../store/book/watch.ts'
 import { capitalized, shortSpan } from '../util/text.ts'
-import {
-  clockOf,
-  numbers,
-  partsTable,
-  percent,
-  sumOf,
-  swatch,
-  tableMoment,
-  tickMsOf,
-  tickOf,
-} from './charts.ts'
+import { clockOf, numbers, partsTable, sumOf, tableMoment, tickMsOf, tickOf } from './chart-tables.ts'
+import { percent, swatch } from './charts.ts'
 import { count, type Html, html, zone } from './html.ts'
 import { plainTable } from './pages/tables.ts'
 import type { ChartSpan } from './time-range.ts'

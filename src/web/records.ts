@@ -4,7 +4,8 @@
 import { forRole, hasOwnForm } from './actions.ts'
 import { sendPage } from './pages/layout.ts'
 import { recordPage, recordShown } from './pages/record.ts'
-import { type Console, readerOf } from './readers.ts'
+import type { Console } from './readers.ts'
+import { readerOf } from './reading-places.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
 
 type Options = Pick<Console, 'authentication' | 'statusQueries' | 'compare' | 'assets' | 'isDemo'>

@@ -3,7 +3,7 @@
 import { type AskedBucket, quantileMs, type ServiceBucket } from '../store/book/request-history.ts'
 import { sourceIn } from '../streams/names.ts'
 import { shortSpan } from '../util/text.ts'
-import { latencyOf, partsTable, sumOf } from './charts.ts'
+import { latencyOf, partsTable, sumOf } from './chart-tables.ts'
 import { bars, everyBucket, figure, lines, type Scale } from './history-charts.ts'
 import { count, formOf, type Html, html, kindInWords, zone } from './html.ts'
 import { plainTable } from './pages/tables.ts'

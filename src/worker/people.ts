@@ -8,9 +8,9 @@ import { endSession, readSession, saveSession, useToken } from '../store/book/pe
 import { type Authentication, openAuthentication } from '../web/auth.ts'
 import type { NoteSignIn } from '../web/noting.ts'
 import { type IdentityProvider, openIdentityProvider } from '../web/oidc.ts'
+import { openLookUp, type PeopleStore } from '../web/people-store.ts'
 import { openProxyIdentity } from '../web/proxy-identity.ts'
 import { isLoopback } from '../web/server.ts'
-import { openLookUp, type PeopleStore } from '../web/sessions.ts'
 
 type Given = {
   readonly config: Config

@@ -2,8 +2,8 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { dropSource } from '../../src/store/schema/drop-source.ts'
 import { prepareSource } from '../../src/store/schema/migrate.ts'
-import { dropSource } from '../../src/store/schema/source-schemas.ts'
 import { inTransaction, takeTurn, withConnection } from '../../src/store/server/session.ts'
 import { catalogueOf } from '../../src/streams/catalog.ts'
 import { SourceGone } from '../../src/util/errors.ts'

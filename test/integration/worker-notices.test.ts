@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { noteProblem } from '../../src/store/book/problems.ts'
 import { applySources } from '../../src/store/book/source-config.ts'
 import { endNotices, forgetOfWorker, keepNotices, noteOfWorker } from '../../src/store/book/worker-notices.ts'
-import { dropSource } from '../../src/store/schema/source-schemas.ts'
+import { dropSource } from '../../src/store/schema/drop-source.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { fileOfSources, keepTestSources, settingsOf } from '../support/kept-sources.ts'
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { dialectNamed, dialectNames, tellsTotal } from '../../src/simulator/dialects.ts'
-import { isListLeftOut, toldTotal, wrappedList } from '../../src/upstream/stream-source.ts'
+import { isListLeftOut, toldTotal, wrappedList } from '../../src/upstream/envelopes.ts'
 
 const page = { page: 2, pageSize: 3, total: 17, pages: 6, records: 3, urlOf: (to: number) => `/${to}` }
 const list = [{ Id: 4 }, { Id: 5 }, { Id: 6 }]

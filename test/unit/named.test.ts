@@ -1,7 +1,7 @@
 // A search for what pages call things.
 
 import { describe, expect, it } from 'vitest'
-import { namedIn, unquoted } from '../../src/web/pages/find.ts'
+import { namedIn, unquoted } from '../../src/web/named.ts'
 
 const streams = ['assignment', 'assignment_note', 'tracker_object']
 

@@ -11,7 +11,7 @@ import { type Connection, takeConnection } from '../server/session.ts'
 import type { PositionStore } from '../writing/commit-page.ts'
 import type { Dictionary } from '../writing/dictionary.ts'
 import type { MergeReturns } from '../writing/merge-sql.ts'
-import { openWriters, type Writers } from '../writing/page-writer.ts'
+import { openWriters, type Writers } from '../writing/writers.ts'
 import {
   forgetRun,
   giveBackLease,

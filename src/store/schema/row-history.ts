@@ -13,10 +13,11 @@ import {
   statementName,
   takeTurn,
 } from '../server/session.ts'
+import { asOfName, isFormerSql, readAsOf } from './as-of.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { fieldComment } from './column-names.ts'
 import { hasTable } from './create-table.ts'
-import { asOfName, isFormerSql, readAsOf, showHistory } from './history-views.ts'
+import { showHistory } from './history-views.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
 import { inPast, qualified, tableSql } from './places.ts'
 import { distrustedHash, historyOf, readTableSchema, type TableSchema } from './table-schema.ts'

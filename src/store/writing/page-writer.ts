@@ -3,11 +3,10 @@
 // Merges and commits keep the order of the calls, and a page that fails takes every later one with it (P1, P6).
 
 import type { ClientBase, Pool } from 'pg'
-import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Records, Row } from '../../streams/record.ts'
 import type { Unread, Written } from '../../sync/ports/store.ts'
 import { type EncodedPage, rowsToWrite, type Tally } from '../encoding/page.ts'
-import { type Connection, isCrowded, type Queryable, takeConnection } from '../server/session.ts'
+import { type Connection, isCrowded, takeConnection } from '../server/session.ts'
 import {
   type CommitContext,
   type Committed,
@@ -19,17 +18,16 @@ import {
   type Turn,
   type WhyAgain,
 } from './commit-page.ts'
-import type { Dictionary } from './dictionary.ts'
 import { expectNewRows, type NewRows, type NextPage } from './new-rows.ts'
 import { isAboutContent, isDeadlock } from './stage-page.ts'
 import { openTable, type Table } from './table.ts'
 
-type PageWriter = ReturnType<typeof startPageWriter>
-type Outcome = Pick<Committed, 'newlyQuarantined' | 'position'> & {
+export type PageWriter = ReturnType<typeof startPageWriter>
+export type Outcome = Pick<Committed, 'newlyQuarantined' | 'position'> & {
   readonly written: Written
   readonly tally: Tally | null
 }
-type WriterOptions = CommitContext & {
+export type WriterOptions = CommitContext & {
   readonly pool: Pool
   readonly keyField: () => string | null
   readonly runId: string
@@ -76,7 +74,7 @@ type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 type Task = { readonly client: ClientBase; readonly page: Page; readonly order: Order }
 type Result = { readonly committed: Committed; readonly encoded: EncodedPage | null }
 
-function startPageWriter(options: WriterOptions) {
+export function startPageWriter(options: WriterOptions) {
   const writer: Writer = {
     options,
     slots: Array.from({ length: options.connections }, newSlot),
@@ -315,49 +313,6 @@ function turnOf(writer: Writer, { previous, own }: Order, table: Table, way: Way
       if (!way.isAlone && !(await previous.isTried.promise)) throw new TryAgain('turn lost')
       await previous.written
       if ((await writer.table) !== table) throw new TryAgain('table changed')
-    },
-  }
-}
-
-// The page writers of one run, one for each table that it writes, and the counts for each table's dictionary, which are stored at the end.
-export type Writers = ReturnType<typeof openWriters>
-
-export function openWriters(
-  options: Omit<WriterOptions, 'keyField' | 'onCommit'> & {
-    readonly onCommit: (table: string, outcome: Outcome) => void
-    readonly dictionaryOf: (table: string) => Dictionary
-  },
-) {
-  const opened = new Map<string, { readonly writer: PageWriter; readonly dictionary: Dictionary }>()
-  return {
-    /** Opened when it is first asked for. */
-    of(table: MirroredStream, keyField: () => string | null): PageWriter {
-      const known = opened.get(table.name)
-      if (known) return known.writer
-      const dictionary = options.dictionaryOf(table.name)
-      const writer = startPageWriter({
-        ...options,
-        stream: table,
-        keyField,
-        connections: table.name === options.stream.name ? options.connections : 1,
-        onCommit(outcome) {
-          options.onCommit(table.name, outcome)
-          if (outcome.tally) dictionary.count(outcome.tally)
-        },
-      })
-      opened.set(table.name, { writer, dictionary })
-      return writer
-    },
-    async settled(): Promise<void> {
-      for (const { writer } of opened.values()) await writer.settled()
-    },
-    close(): void {
-      for (const { writer } of opened.values()) writer.close()
-    },
-    /** `isIdle`: nothing changed. */
-    async flushDictionaries(client: Queryable, isIdle: boolean): Promise<void> {
-      for (const [name, { dictionary }] of opened)
-        await dictionary[isIdle ? 'flushNowAndThen' : 'flush'](client, name)
     },
   }
 }

@@ -21,7 +21,8 @@ import {
   refuse,
   refuseStrangers,
 } from '../actions.ts'
-import { type Console, readerOf } from '../readers.ts'
+import type { Console } from '../readers.ts'
+import { readerOf } from '../reading-places.ts'
 import type { Routes } from '../server.ts'
 import { parsed, refuseOtherMethods, sendDocument } from './scope.ts'
 

@@ -18,7 +18,7 @@ import type { FormFields } from '../form-fields.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import { heading, type Page } from './layout.ts'
-import { alertNotes } from './problem-cards.ts'
+import { alertNotes } from './silences.ts'
 import { type Column, plainTable } from './tables.ts'
 
 export const alertsPage: Page = {

@@ -6,7 +6,8 @@ import type { ClosedProblem } from '../../store/book/problems.ts'
 import { shortSpan } from '../../util/text.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
 import { heading, type Page } from './layout.ts'
-import { alertsCard, problemCards } from './problem-cards.ts'
+import { problemCards } from './problem-cards.ts'
+import { alertsCard } from './silences.ts'
 import { type Column, plainTable } from './tables.ts'
 
 const parts = [

@@ -5,7 +5,6 @@ import { runLog } from '../../streams/run-log.ts'
 import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural, shortSpan } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
-import { missingRowsChart } from '../charts.ts'
 import { runningNow } from '../first-load.ts'
 import {
   clock,
@@ -20,6 +19,7 @@ import {
   wholeVersion,
   zone,
 } from '../html.ts'
+import { missingRowsChart } from '../missing-rows.ts'
 import { stepsFigure } from '../run-charts.ts'
 import { rangeAround } from '../time-range.ts'
 import { heading, noSuch, type Page, type PageContext } from './layout.ts'

@@ -14,7 +14,7 @@ import {
 import { formOfAdmin, mistakeIn } from '../action-forms.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
 import { heading, type Page, type PageContext } from './layout.ts'
-import { noSuchSource } from './sources.ts'
+import { noSuchSource } from './source.ts'
 import { type Column, filterForm, table } from './tables.ts'
 
 const longest = 300
