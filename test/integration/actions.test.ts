@@ -25,6 +25,8 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       STREAMS: 'assignment,assignment_note',
       SCHEDULE_ASSIGNMENT: '1h',
       SCHEDULE_ASSIGNMENT_NOTE: '1h',
+      // A search between two steps would block by itself what these tests let a reconcile count.
+      SCHEDULE_DELETIONS: '1h',
       PAGE_SIZE: '50',
     })
     page = openBrowsing(worker.url)
@@ -162,7 +164,8 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     await told('/streams/assignment_note/sync', { kind: 'reconcile' })
     const blocked = () =>
       rows(
-        `select blocked_deletions -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`,
+        `select blocked_deletions -> 'missing' as missing from tidemark.stream
+         where name = 'assignment_note' and not coalesce(blocked_deletions ? 'isLeast', false)`,
       )
     await expect.poll(blocked).toEqual([{ missing: 10 }])
     const deleted = () => rows('select from mirror.assignment_note where _deleted_at is not null')
