@@ -58,8 +58,18 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
   const limits = limitsOf(needs, service, place, budgets)
   const clientGuid = service === 'assignment' ? config.clientGuid : null
   return openUpstream({
-    ...{ ...rest, log, apiKey, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers },
-    ...{ ...limits, ...place, service, clientGuid, name: keyIn(source, service) },
+    ...rest,
+    log,
+    apiKey,
+    requestsPerSecond,
+    requestTimeoutMs,
+    proxies,
+    privateAnswers,
+    ...limits,
+    ...place,
+    service,
+    clientGuid,
+    name: keyIn(source, service),
   })
 }
 

@@ -154,16 +154,13 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
   const related = wantedRelated(config, descriptions)
   if (related.length > 0) memory = growLittle()
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
-  const store = openStore({
-    ...{ database, streams: catalogue, log, fieldKindsOf: descriptions.kindsOf },
+  const store = storeOf(options, {
+    database,
+    streams: catalogue,
+    fieldKindsOf: descriptions.kindsOf,
     waitsFor,
-    sourceTimezone: config.sourceTimezone,
-    dictionary: config.dictionary.now,
     related: { ...relatedOptions, streams: related },
-    async beforeRun(client, names) {
-      const sources = isOfAnySource(options) ? null : sourcesOf(config)
-      await expectBeforeRun(client, names, { sources, privateFields: upstreams.privateFields })
-    },
+    privateFields: upstreams.privateFields,
   })
   const takeUpDictionary = () => showMeanings(options, { database, catalogue, descriptions, related })
   if (options.migrates !== false) await takeUpDictionary()
@@ -174,18 +171,21 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
     requestsPerSecond: () => config.dynamic.now().requestsPerSecond,
     yieldTo: priorityGate.yieldTo,
   })
-  const room = openRoom()
-  const contextOf = <Kind extends Stream>(stream: Kind): Omit<StreamContext<Kind>, 'signal'> => ({
-    ...{ store, stream, source: upstreams.sourceOf(stream), room },
-    ...howToRead(stream, config),
-    now: () => new Date(),
-  })
+  const contextOf = contextIn(config, { store, room: openRoom(), sourceOf: upstreams.sourceOf })
   const everything = opened.move()
   return {
-    ...{ database, store, descriptions, overrides, takeUpDictionary },
+    database,
+    store,
+    descriptions,
+    overrides,
+    takeUpDictionary,
     privacy: privacyIn(database, upstreams.privateFields, mirroredStreams(config, catalogue)),
     streams: configuredStreams(config, catalogue),
-    ...{ catalogue, budgets, tokens, contextOf, related },
+    catalogue,
+    budgets,
+    tokens,
+    contextOf,
+    related,
     assignmentService: upstreams.assignment,
     sourceOf: upstreams.sourceOf,
     extendedLookup: () => async (id, signal) => (await relatedSource.lookup?.(id, signal)) ?? 'unclear',
@@ -203,6 +203,37 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
       readAndNote(database, { ...hooks, ...memory, store, source: relatedSource, streams: related }, log),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
+}
+
+type ReadingParts = Pick<StreamContext<Stream>, 'store' | 'room'> & Pick<SyncContext, 'sourceOf'>
+
+const contextIn =
+  (config: ContextOptions['config'], { sourceOf, ...parts }: ReadingParts): SyncContext['contextOf'] =>
+  (stream) => ({
+    ...parts,
+    stream,
+    source: sourceOf(stream),
+    ...howToRead(stream, config),
+    now: () => new Date(),
+  })
+
+type StoreOptions = Parameters<typeof openStore>[0]
+type StoreParts = Pick<StoreOptions, 'database' | 'streams' | 'fieldKindsOf' | 'waitsFor' | 'related'> &
+  Pick<ReturnType<typeof openUpstreams>, 'privateFields'>
+
+/** Of the source that the settings name, and no other. */
+function storeOf(options: ContextOptions, { privateFields, ...parts }: StoreParts) {
+  const { config, log } = options
+  return openStore({
+    ...parts,
+    log,
+    sourceTimezone: config.sourceTimezone,
+    dictionary: config.dictionary.now,
+    async beforeRun(client, names) {
+      const sources = isOfAnySource(options) ? null : sourcesOf(config)
+      await expectBeforeRun(client, names, { sources, privateFields })
+    },
+  })
 }
 
 /** What was changed while workers run. */
@@ -308,7 +339,8 @@ async function noteWhetherOffered(
 function readCounted({ pool }: Database, context: OneReading, log: Logger): Promise<RunOutcome> {
   const { stream, source, signal } = context
   const count = countWhileLoading({
-    ...{ source: withPageEnds(source).source, signal },
+    source: withPageEnds(source).source,
+    signal,
     isDue: () => isLoadToBeCounted(pool, stream.name),
     note: (counted) => noteLoadCount(pool, stream.name, counted),
     everyMs: countAgainAfterMs,

@@ -22,7 +22,9 @@ process.stdout.on('error', endWithoutOutput)
 // Nobody can be told any more.
 process.stderr.on('error', () => {})
 process.exitCode = await runProgram(process.argv.slice(2), {
-  ...{ stdout, stderr, signal },
+  stdout,
+  stderr,
+  signal,
   environmentOf(command) {
     hearSignals()
     return environmentFor(command)

@@ -142,7 +142,8 @@ async function test(call: Call): Promise<ExitCode> {
   const [first] = wanted
   if (values.json)
     stdout.json({
-      ...{ sent: failed.length === 0, format: first && formOf(first) },
+      sent: failed.length === 0,
+      format: first && formOf(first),
       receivers: tested.map(({ receiver, text, failure }) => ({ receiver, sent: failure === null, text })),
     })
   else for (const { text, failure } of tested) (failure === null ? stdout : stderr).tell(text)

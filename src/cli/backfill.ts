@@ -115,7 +115,8 @@ async function work(
   const progress = showReading(
     { terminal: stderr, pool, stream: stream.name },
     {
-      ...{ reading: 'backfill', title: `backfill ${id}` },
+      reading: 'backfill',
+      title: `backfill ${id}`,
       hint: 'Ctrl-C stops it here; the next worker continues it',
     },
   )

@@ -19,7 +19,8 @@ export type Check = {
 export const good = (name: string, says: string): Check => ({ name, isFine: true, says })
 export const doubtful = (name: string, says: string): Check => ({ name, isFine: true, isWarning: true, says })
 export const wrong = (name: string, why: unknown): Check => ({
-  ...{ name, isFine: false },
+  name,
+  isFine: false,
   says: typeof why === 'string' ? why : messageOf(why),
 })
 

@@ -49,7 +49,9 @@ export const flag = (describe: string): Option => ({ type: 'boolean', describe }
 
 /** An option with a value, which the help calls by this name. */
 export const option = (value: string, describe: string, more: Pick<Option, 'multiple'> = {}): Option => ({
-  ...{ type: 'string', value, describe },
+  type: 'string',
+  value,
+  describe,
   ...more,
 })
 

@@ -93,7 +93,8 @@ async function show(call: Call): Promise<ExitCode> {
   if (values.json)
     stdout.json({
       ...settingsJson({ ...shown, settings }),
-      ...{ problems, overrides_unknown_because: unknownBecause },
+      problems,
+      overrides_unknown_because: unknownBecause,
     })
   else {
     for (const [group, some] of Map.groupBy(settings, (one) => one.group)) {

@@ -238,16 +238,20 @@ function asMarkdown(shown: Shown): readonly string[] {
 
 const asJson = (shown: Shown) => ({
   services: shown.descriptions.map(({ service, location, description, firstReadAt, lastReadAt }) => ({
-    ...{
-      service,
-      location,
-      title: description.title,
-      version: description.version,
-      openapi: description.openApi,
-    },
-    ...{ first_read_at: firstReadAt, last_read_at: lastReadAt, remarks: description.remarks },
+    service,
+    location,
+    title: description.title,
+    version: description.version,
+    openapi: description.openApi,
+    first_read_at: firstReadAt,
+    last_read_at: lastReadAt,
+    remarks: description.remarks,
     operations: description.operations.map(({ method, path, summary, takes, answers }) => ({
-      ...{ method, path, summary, takes, answers },
+      method,
+      path,
+      summary,
+      takes,
+      answers,
     })),
   })),
   unusable: shown.unusable,
@@ -258,7 +262,13 @@ const asJson = (shown: Shown) => ({
 })
 
 const fieldAsJson = ({ name, says, isNullable, isRequired, bounds, values, describe }: DescribedField) => ({
-  ...{ name, says, nullable: isNullable, required: isRequired, bounds, values, description: describe },
+  name,
+  says,
+  nullable: isNullable,
+  required: isRequired,
+  bounds,
+  values,
+  description: describe,
 })
 
 const differenceText = (one: Difference): string => oneLine(differenceInWords(one))

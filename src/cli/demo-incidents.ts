@@ -44,8 +44,13 @@ export function openDemo(parts: Parts): Demo {
   const state: State = {
     ...parts,
     backup: parts.simulator.source.takeBackup(),
-    ...{ late: null, vanished: null, bad: null, harder: null },
-    ...{ proof: null, provingSince: null, proofError: null },
+    late: null,
+    vanished: null,
+    bad: null,
+    harder: null,
+    proof: null,
+    provingSince: null,
+    proofError: null,
   }
   return {
     key: parts.key,

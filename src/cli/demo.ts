@@ -81,7 +81,10 @@ async function playOn(call: Call, { before, wantedPort, assignments, churnPerSec
     ? { assignments: 0 }
     : { assignments, notes: 2 * assignments, trackers: 30, objects: 200 }
   await using simulator = await startSimulator({
-    ...{ ...records, churnPerSecond, look: 'recorded', behaviour: { lateDelayMs: hiddenMs } },
+    ...records,
+    churnPerSecond,
+    look: 'recorded',
+    behaviour: { lateDelayMs: hiddenMs },
   })
   if (before) simulator.source.restoreBackup(before.backup)
   forgetState()

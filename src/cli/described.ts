@@ -66,7 +66,10 @@ const operationOf = (
   service: ServiceName,
 ): Operation => ({
   method: method as Method,
-  ...{ name: `${method} ${path}`, path, service, success: 200 },
+  name: `${method} ${path}`,
+  path,
+  service,
+  success: 200,
   body: bodyIs !== undefined ? bodies[bodyIs] : takes === null ? 'none' : 'any json',
   query: Object.fromEntries(
     parameters.filter((one) => one.in === 'query').map(({ name }) => [name, 'text' as const]),
@@ -86,8 +89,11 @@ export async function checkAsDescribed(
   const known = stored && operationAt(stored.description, path, method)
   if (!stored || !known) return
   const asked = {
-    ...{ method, path: known.path, body: request.body as never },
-    ...{ inPath: renamed(request.path ?? {}, path, known.path), query: request.query ?? {} },
+    method,
+    path: known.path,
+    body: request.body as never,
+    inPath: renamed(request.path ?? {}, path, known.path),
+    query: request.query ?? {},
   }
   const all = checkRequest(JSON.parse(stored.document ?? 'null'), asked, (error) =>
     call.log.debug({ err: error }, 'a part of the description cannot be read; it is not checked'),

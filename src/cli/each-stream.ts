@@ -50,7 +50,11 @@ export async function readEach<Outcome extends RunOutcome>(
 }
 
 export const runJson = ({ stream, status, runId, isComplete, note, error }: RunOutcome) => ({
-  ...{ stream, status, run: runId, complete: isComplete, note },
+  stream,
+  status,
+  run: runId,
+  complete: isComplete,
+  note,
   error: error?.message ?? null,
 })
 

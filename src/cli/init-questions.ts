@@ -258,7 +258,10 @@ export async function probePath(
   signal: AbortSignal,
 ): Promise<PathFound> {
   const transport = openTransport({
-    ...{ proxies, requestTimeoutMs: longestMs, maxResponseBytes: mostBytes, clock: systemClock },
+    proxies,
+    requestTimeoutMs: longestMs,
+    maxResponseBytes: mostBytes,
+    clock: systemClock,
     freeChunks: () => {},
   })
   const { urlOf } = placesAsked[service]

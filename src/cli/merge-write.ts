@@ -89,7 +89,9 @@ async function readCurrent({ upstream, operation: write, body, signal }: Writing
     if (isObject(current ?? undefined)) return current as JsonObject
     throw new UpstreamError({
       code: 'UPSTREAM_SHAPE',
-      ...{ method: 'GET', path: operation, retryable: false },
+      method: 'GET',
+      path: operation,
+      retryable: false,
       problem: 'the answer should be the record that is to be changed, but is none.',
     })
   }

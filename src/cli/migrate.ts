@@ -55,7 +55,12 @@ export const migrate: Command = {
     if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
     // An administrator may set all limits of BI_ROLE.
     const applied = await migrateDatabase({
-      ...{ database, source, streams: call.catalogue, biSchemas, sourceTimezone, log },
+      database,
+      source,
+      streams: call.catalogue,
+      biSchemas,
+      sourceTimezone,
+      log,
       biRole: administrator ? null : biRole,
     })
     const described = await makeDescribedTables(call, database)

@@ -55,7 +55,9 @@ export function parseCall(command: Command, words: readonly string[]): Parsed {
   }
   const { help, source, ...rest } = values
   return {
-    ...{ positionals, values: rest as Values, wantsHelp: help === true },
+    positionals,
+    values: rest as Values,
+    wantsHelp: help === true,
     source: typeof source === 'string' ? source : sourceNamed(positionals),
     isSourceSaid: typeof source === 'string',
   }

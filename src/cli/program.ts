@@ -63,7 +63,13 @@ async function call(command: Command, words: readonly string[], around: Surround
       : await (await import('./peek.ts')).learnStreams(environment, log)
   const code = await command.run({
     ...parsed,
-    ...{ catalogue, environment, log, signal, stdout, stderr, commands },
+    catalogue,
+    environment,
+    log,
+    signal,
+    stdout,
+    stderr,
+    commands,
   })
   // What failed after Ctrl-C failed because of it.
   return signal.aborted && code !== exitCodes.done ? exitCodes.interrupted : code

@@ -84,7 +84,9 @@ export function reconcileJson(result: Timed<ReconcileOnce>) {
   const { rescued, ...tally } = result.tally
   const { samples = [], differences, blocked, ...counts } = findings ?? {}
   return {
-    ...{ ...runJson(result), ...tally, misfit_values: rescued },
+    ...runJson(result),
+    ...tally,
+    misfit_values: rescued,
     ...(findings && {
       ...snakeCased(counts),
       missed_keys: samples.map(({ key }) => key),

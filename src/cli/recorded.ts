@@ -131,7 +131,10 @@ export async function recordedHere<Result>(
   say: (result: Result) => string | Told,
 ): Promise<Result> {
   const deed = {
-    ...{ ...person(), action, target, reason },
+    ...person(),
+    action,
+    target,
+    reason,
     stream: targets[action] === 'stream' ? target : null,
     confirmed: null,
   }

@@ -117,7 +117,12 @@ function workerLine(status: WholeStatus, out: Look): readonly string[] {
 
 const mostSources = 10
 const sourceMarks: Readonly<Record<Source['state'], Mark>> = {
-  ...{ stopped: 'needs', behind: 'heals', loading: 'loading', paused: 'idle', new: 'idle', live: 'current' },
+  stopped: 'needs',
+  behind: 'heals',
+  loading: 'loading',
+  paused: 'idle',
+  new: 'idle',
+  live: 'current',
 }
 
 /** Those that are not well, the worst first, and how many others are in which state. The streams below are those of the first source. */

@@ -93,7 +93,10 @@ export function openGathering(
     const settings = config.dynamic.now()
     return await gatherStatus(
       {
-        ...{ pool, streams, catalogue, targets: targetsOf(config) },
+        pool,
+        streams,
+        catalogue,
+        targets: targetsOf(config),
         lookbackMs: (name) => lookbackOf(settings, { name }),
         async problems(workers) {
           const now = new Date()

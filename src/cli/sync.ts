@@ -135,7 +135,9 @@ function sentence({ stream, kind, status, tally, note, error, durationMs, positi
 }
 
 const asJson = (result: Timed<Synced>) => ({
-  ...{ ...runJson(result), kind: result.kind, position: result.position },
+  ...runJson(result),
+  kind: result.kind,
+  position: result.position,
   ...result.tally,
   duration_ms: result.durationMs,
 })

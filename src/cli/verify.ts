@@ -42,7 +42,9 @@ export const verify: Command = {
     const verify = (stream: Stream) =>
       verifyStream({
         ...context.contextOf<Stream>(stream),
-        ...{ signal, repair, sample },
+        signal,
+        repair,
+        sample,
         onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
       })
     const repairing = (stream: Stream) =>
@@ -161,7 +163,10 @@ const asJson = (result: Result) => {
   const { status, findings, tally, durationMs } = result
   const { isWhole, ...counts } = findings
   return {
-    ...{ ...runJson(result), complete: status === 'done' && isWhole },
-    ...{ ...snakeCased(counts), requests: tally.requests, duration_ms: durationMs },
+    ...runJson(result),
+    complete: status === 'done' && isWhole,
+    ...snakeCased(counts),
+    requests: tally.requests,
+    duration_ms: durationMs,
   }
 }

@@ -161,8 +161,11 @@ export const ruleOf = (
   { to, kinds, streams, sources, after = shortestAfterMs, quiet }: z.output<typeof ruleSchema>,
   known: Kinds,
 ): Rule => ({
-  ...{ to, streams: streams?.flatMap(placeIn(sources)) ?? null, sources: sources ?? null },
-  ...{ quiet, afterMs: after },
+  to,
+  streams: streams?.flatMap(placeIn(sources)) ?? null,
+  sources: sources ?? null,
+  quiet,
+  afterMs: after,
   kinds: kinds?.flatMap((word) => known[word] ?? []) ?? null,
 })
 

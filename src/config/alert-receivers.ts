@@ -123,7 +123,13 @@ function mailOf(smtp: string, settings: ReceiverSettings, given: Given): Way | u
   const mayBePlain = given.allowPlaintext || isPrivateHost(host)
   return {
     mail: {
-      ...{ host, port: Number(port ?? usual), isTls, mayBePlain, from, to, password: secretText },
+      host,
+      port: Number(port ?? usual),
+      isTls,
+      mayBePlain,
+      from,
+      to,
+      password: secretText,
       user: name,
     },
   }

@@ -99,7 +99,8 @@ function streamMeaning(
     return value ?? other
   }
   const meaning: StreamMeaning = {
-    ...{ label, description },
+    label,
+    description,
     key: either('key', own.key, variables.key),
     version: either('version', own.version, variables.version),
     volatile: either('volatile', own.volatile, variables.volatile),
@@ -173,7 +174,11 @@ function fieldMeanings(
     if (acts) told(acts, 'has no effect on a field that is left out: remove it, or omit')
     const { label = null, description = null, unit = null, index = null } = field
     meanings.set(folded, {
-      ...{ name, label, description, unit, index },
+      name,
+      label,
+      description,
+      unit,
+      index,
       values: field.values ? new Map(Object.entries(field.values)) : null,
       refersTo: field.refers_to ?? null,
       timezone: field.timezone ?? other?.timezone ?? null,

@@ -173,22 +173,7 @@ export function loadConfig(environment: Environment): Config {
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
   const worker = { ...values(fixedWorker), ...values(peopleVariables) }
   const webhookSecret = worker.webhookSecret ?? derivedWebhookSecret(environment)
-  if (worker.shareTokens && worker.redisUrl === null)
-    complain(
-      'SHARE_TOKENS is true, and tokens are shared in Redis alone: set REDIS_URL, too, or leave it out',
-    )
-  if (worker.publicUrl && !worker.webhookSecret)
-    complain('PUBLIC_URL is set to receive webhooks: set WEBHOOK_SECRET, too')
-  if (worker.oidcIssuer && !worker.oidcClientId)
-    complain('OIDC_ISSUER is set: set OIDC_CLIENT_ID, too, to what the provider calls this console')
-  if (worker.oidcIssuer && !worker.consoleUrl)
-    complain(
-      'OIDC_ISSUER is set: set CONSOLE_URL, too, to the address under which people open the console, because the provider sends them back there',
-    )
-  if (worker.webhookRequireSignature && !worker.webhookSigningSecret && !worker.publicUrl)
-    complain(
-      'WEBHOOK_REQUIRE_SIGNATURE is true, and no secret to sign with was agreed on: set WEBHOOK_SIGNING_SECRET to the one that you gave the upstream, or PUBLIC_URL, with which the worker subscribes itself',
-    )
+  expectWhatGoesWith(worker, complain)
   const trackingAuthUrl = upstream.trackingAuthUrl ?? upstream.authUrl
   const trackingSubjectId = upstream.trackingSubjectId ?? upstream.subjectId
   const asked = addressesOf({ ...upstream, ...worker, trackingAuthUrl, trackingSubjectId })
@@ -209,7 +194,9 @@ export function loadConfig(environment: Environment): Config {
     dictionary: openDictionary(dynamic.environment, reader),
     alertFile: openAlertFile(worker.alerts, {
       ...namesIn(catalogue, environment),
-      ...{ environment, proxies, allowPlaintext },
+      environment,
+      proxies,
+      allowPlaintext,
     }),
     keptAlerts: openKeptAlerts({ secretsKey: worker.alertSecretsKey, proxies, allowPlaintext }),
     settings: readSettings(environment),
@@ -220,6 +207,40 @@ export function loadConfig(environment: Environment): Config {
   refusePlaintext(config, complain)
   finish()
   return Object.freeze(ofSource(config, sourceOfEnvironment(environment)))
+}
+
+/** Settings of the worker that mean nothing without others. */
+function expectWhatGoesWith(
+  worker: Pick<
+    Config,
+    | 'shareTokens'
+    | 'redisUrl'
+    | 'publicUrl'
+    | 'webhookSecret'
+    | 'webhookRequireSignature'
+    | 'webhookSigningSecret'
+    | 'oidcIssuer'
+    | 'oidcClientId'
+    | 'consoleUrl'
+  >,
+  complain: (problem: string) => void,
+): void {
+  if (worker.shareTokens && worker.redisUrl === null)
+    complain(
+      'SHARE_TOKENS is true, and tokens are shared in Redis alone: set REDIS_URL, too, or leave it out',
+    )
+  if (worker.publicUrl && !worker.webhookSecret)
+    complain('PUBLIC_URL is set to receive webhooks: set WEBHOOK_SECRET, too')
+  if (worker.oidcIssuer && !worker.oidcClientId)
+    complain('OIDC_ISSUER is set: set OIDC_CLIENT_ID, too, to what the provider calls this console')
+  if (worker.oidcIssuer && !worker.consoleUrl)
+    complain(
+      'OIDC_ISSUER is set: set CONSOLE_URL, too, to the address under which people open the console, because the provider sends them back there',
+    )
+  if (worker.webhookRequireSignature && !worker.webhookSigningSecret && !worker.publicUrl)
+    complain(
+      'WEBHOOK_REQUIRE_SIGNATURE is true, and no secret to sign with was agreed on: set WEBHOOK_SIGNING_SECRET to the one that you gave the upstream, or PUBLIC_URL, with which the worker subscribes itself',
+    )
 }
 
 /** Told before anything lands (P20). */

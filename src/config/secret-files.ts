@@ -13,7 +13,11 @@ const { API_KEY, TRACKING_API_KEY } = upstreamVariables
 const { ADMIN_TOKEN, VIEWER_TOKEN } = workerVariables
 const { OIDC_CLIENT_SECRET } = peopleVariables
 const variables = {
-  ...{ API_KEY, TRACKING_API_KEY, ADMIN_TOKEN, VIEWER_TOKEN, OIDC_CLIENT_SECRET },
+  API_KEY,
+  TRACKING_API_KEY,
+  ADMIN_TOKEN,
+  VIEWER_TOKEN,
+  OIDC_CLIENT_SECRET,
 } satisfies Record<string, Variable>
 type SecretName = keyof typeof variables
 

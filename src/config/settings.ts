@@ -53,7 +53,8 @@ export function readSettings(environment: Environment, dotEnv: Environment = rea
     )
     const unknown = overrides.filter(({ name }) => !settings.some((one) => one.name === name))
     return {
-      ...{ source, settings },
+      source,
+      settings,
       unknown: [
         ...unknown.map(({ name }) => ({ name, source: 'override' as const, meant: null })),
         ...(source === '' ? unknownIn(given) : []),
@@ -100,7 +101,13 @@ function settingOf(
   const { needs, describe, form, stream = null } = variable
   const isIgnored = needs !== undefined && holds.source !== 'default' && !isSet(environment, needs)
   return {
-    ...{ ...holds, beneath, name, override, stream, meaning: describe, form },
+    ...holds,
+    beneath,
+    name,
+    override,
+    stream,
+    meaning: describe,
+    form,
     isSecret: variable.secret === true,
     isDynamic: isDynamic(name, stream),
     problem: problems.length === 0 ? null : redact(problems.join('; ')),
@@ -109,7 +116,9 @@ function settingOf(
 }
 
 const fallbackOf = ({ fallback }: Variable): Layer => ({
-  ...{ value: fallback.replaceAll('`', ''), source: 'default', file: null },
+  value: fallback.replaceAll('`', ''),
+  source: 'default',
+  file: null,
 })
 
 /** The first holds. */

@@ -116,7 +116,10 @@ export function variablesOfStreams(
       streams(catalogue).map((stream) => [
         variableOf(name, stream),
         {
-          ...{ describe, form, stream: stream.name, schema: schemaOf(stream) },
+          describe,
+          form,
+          stream: stream.name,
+          schema: schemaOf(stream),
           fallback: fallbackOf?.(stream) ?? fallback,
         },
       ]),

@@ -30,9 +30,19 @@ const { STALE_AFTER, DELETIONS_FROZEN_AFTER, FORGET_DELETED } = workerVariables
 /** What a source can say for itself, besides what there is of each stream. All else is said once, by the environment. */
 export const sourceVariables: Variables = {
   ...Object.fromEntries(Object.entries(upstreamVariables).filter(([name]) => !(name in proxyVariables))),
-  ...{ SOURCE_TIMEZONE, DICTIONARY, FIELD_TIMEZONES, BI_ROLE, BI_SCHEMAS, INDEXES },
-  ...{ SCHEDULE_RECONCILE, SCHEDULE_DELETIONS, WEBHOOK_SECRET, WEBHOOK_SIGNING_SECRET },
-  ...{ STALE_AFTER, DELETIONS_FROZEN_AFTER, FORGET_DELETED },
+  SOURCE_TIMEZONE,
+  DICTIONARY,
+  FIELD_TIMEZONES,
+  BI_ROLE,
+  BI_SCHEMAS,
+  INDEXES,
+  SCHEDULE_RECONCILE,
+  SCHEDULE_DELETIONS,
+  WEBHOOK_SECRET,
+  WEBHOOK_SIGNING_SECRET,
+  STALE_AFTER,
+  DELETIONS_FROZEN_AFTER,
+  FORGET_DELETED,
 }
 
 /** Whether each source has its own. */

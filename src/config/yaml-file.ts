@@ -102,7 +102,10 @@ function readYaml(file: string, bytes: Uint8Array, lineCounter: LineCounter): Do
     expectBounded(bytes)
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     const document = parseDocument(text, {
-      ...{ schema: 'failsafe', lineCounter, prettyErrors: false, logLevel: 'silent' },
+      schema: 'failsafe',
+      lineCounter,
+      prettyErrors: false,
+      logLevel: 'silent',
       // The parser would compare each key with all others.
       uniqueKeys: false,
     })

@@ -17,9 +17,15 @@ const figures = z
     to: time,
     rows: list(
       z.object({
-        ...{ at: time, stream: z.string() },
-        ...{ inserted: amount, updated: amount, deleted: amount, quarantined: amount },
-        ...{ read_age: age, settled_age: age, deletions_age: age },
+        at: time,
+        stream: z.string(),
+        inserted: amount,
+        updated: amount,
+        deleted: amount,
+        quarantined: amount,
+        read_age: age,
+        settled_age: age,
+        deletions_age: age,
       }),
     ).describe('rows written, and how far behind each stream was'),
     requests: list(
@@ -27,7 +33,10 @@ const figures = z
     ).describe('by stream and kind of run; both null: no run is known that made them'),
     services: list(
       z.object({
-        ...{ at: time, service: z.string(), requests: amount, bytes: amount },
+        at: time,
+        service: z.string(),
+        requests: amount,
+        bytes: amount,
         failures: z.record(z.string(), amount).describe('by class: 429, 5xx, 4xx, none (no answer)'),
         half_within_ms: measure.nullable().describe('half of the answers took up to so long'),
         most_within_ms: measure.nullable().describe('95 of 100 did'),
@@ -70,7 +79,8 @@ export const history = document({
       readRequests(pool, span),
     ])
     return {
-      ...{ from: span.from, to },
+      from: span.from,
+      to,
       rows: rows.map(snakeCased),
       requests,
       services: services.map(({ latency, ...one }) => ({

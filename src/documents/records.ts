@@ -138,7 +138,8 @@ export function recordJson(story: Story): RecordStory {
   const isSteady = row === null || row.deletedAt !== null || stream.kind === 'related'
   const standing = answer?.next ?? (isSteady ? null : settledInWords(row, settledAt))
   return {
-    ...{ stream: stream.name, key },
+    stream: stream.name,
+    key,
     mirror: row && {
       ...snakeCased({ ...row, text: undefined }),
       runs: row.runs.map(snakeCased),

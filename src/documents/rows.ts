@@ -89,12 +89,18 @@ export const rows = document({
     return {
       key_column: table.tableSchema.key.name,
       rows: found.rows.map(({ key, changedAt, isDeleted, hasMisfits, isLate, values }) => ({
-        ...{ key, changed_at: changedAt, is_deleted: isDeleted, has_misfits: hasMisfits, is_late: isLate },
+        key,
+        changed_at: changedAt,
+        is_deleted: isDeleted,
+        has_misfits: hasMisfits,
+        is_late: isLate,
         values: Object.fromEntries(
           columns.map((one, index) => [one.name, jsonValue(one, values[index] ?? null)]),
         ),
       })),
-      ...{ looked: found.looked, is_cut: found.isCut, next: found.next && cursorOf(found.next) },
+      looked: found.looked,
+      is_cut: found.isCut,
+      next: found.next && cursorOf(found.next),
     }
   },
   nextOf: ({ next }: z.output<typeof rowPage>) => next,

@@ -46,13 +46,20 @@ const setting = z
 function settingJson({ name, value, source: from, file, beneath, override, ...more }: Setting) {
   const layers = [...beneath, { value, source: from }]
   return {
-    ...{ name, value: from === 'default' ? null : value, source: from, file },
+    name,
+    value: from === 'default' ? null : value,
+    source: from,
+    file,
     default: layers.find((one) => one.source === 'default')?.value ?? null,
     instead_of: beneath,
     override: override && { value: override.value, by: override.by, at: override.at },
     can_change_while_running: more.isDynamic,
-    ...{ secret: more.isSecret, stream: more.stream, problem: more.problem },
-    ...{ ignored_without: more.lacks, meaning: more.meaning, form: more.form },
+    secret: more.isSecret,
+    stream: more.stream,
+    problem: more.problem,
+    ignored_without: more.lacks,
+    meaning: more.meaning,
+    form: more.form,
   }
 }
 
@@ -109,9 +116,15 @@ export const alertsJson = (
   silences: readonly Silence[],
 ) => ({
   receivers: receivers.map((receiver) => ({
-    ...{ name: receiver.name, format: formOf(receiver), from: receiver.from },
+    name: receiver.name,
+    format: formOf(receiver),
+    from: receiver.from,
   })),
-  ...{ rules: rules.map(snakeCased), targets, remarks, unusable, silences: silences.map(snakeCased) },
+  rules: rules.map(snakeCased),
+  targets,
+  remarks,
+  unusable,
+  silences: silences.map(snakeCased),
   problems: problems.map(({ key, kind, stream, since, what }) => ({ key, kind, stream, since, what })),
 })
 

@@ -49,6 +49,13 @@ type Needed = Pick<Facts, 'pool' | 'streams' | 'catalogue' | 'lookbackMs' | 'tar
 const rateMinutes = 5
 const minuteMs = 60_000
 
+/** With what is known of how a target was kept. */
+const keptBy =
+  (kept: Awaited<ReturnType<typeof readKeptTargets>>) => (target: ReturnType<typeof measured>[number]) => ({
+    ...target,
+    kept: kept.filter(({ stream, time }) => stream === target.stream && time === target.time),
+  })
+
 /** Of these streams; without names of those that are configured, and those that have rows. */
 export async function gatherStatus(facts: Needed, named: readonly string[]) {
   const { pool, catalogue, streams } = facts
@@ -79,7 +86,8 @@ export async function gatherStatus(facts: Needed, named: readonly string[]) {
     const kind = stream?.kind ?? 'list'
     const seen = { ...one, kind, nextReconcileAt: null }
     return {
-      ...{ overview: one, kind },
+      overview: one,
+      kind,
       state: stateOfStream(one, stream?.service ?? 'assignment', byKey),
       // Null when it is settled.
       settling: settlingOf(
@@ -88,18 +96,14 @@ export async function gatherStatus(facts: Needed, named: readonly string[]) {
       ),
       // A list is settled whenever it is read.
       settledAt: settledThrough(stream?.kind, one),
-      targets: targets
-        .filter((target) => target.stream === one.stream)
-        .map((target) => ({
-          ...target,
-          kept: kept.filter(({ stream: of, time: which }) => of === one.stream && which === target.time),
-        })),
+      targets: targets.filter(({ stream }) => stream === one.stream).map(keptBy(kept)),
       // Changed rows of the last five whole minutes; null: nothing was recorded yet.
       rowsPerMinute: rows ? (rows.inserted + rows.updated + rows.deleted) / rateMinutes : null,
     }
   })
   return {
-    ...{ now, lines },
+    now,
+    lines,
     // All of them, the worst first; none where only one source or some streams were asked for.
     sources: withProblems(sources, problems),
     problems: problems.filter((one) => {
@@ -262,9 +266,15 @@ function streamJson(
   const { lagMs, lookbackMs, related, rescued, unexplained, lastRun: last, paused, ...kept } = more
   const { blockedDeletions: blocked, ...rest } = kept
   return {
-    ...{ ...snakeCased(rest), kind, settling, rows_per_minute: rowsPerMinute },
-    ...{ state: state.words, tone: state.tone },
-    ...{ read_through: readThroughAt, settled_through: settledAt, deletions_known_through: deletionsKnownAt },
+    ...snakeCased(rest),
+    kind,
+    settling,
+    rows_per_minute: rowsPerMinute,
+    state: state.words,
+    tone: state.tone,
+    read_through: readThroughAt,
+    settled_through: settledAt,
+    deletions_known_through: deletionsKnownAt,
     lag_seconds: lagMs === null ? null : lagMs / 1000,
     lookback_seconds: lookbackMs === null ? null : lookbackMs / 1000,
     living_rows: livingRows(overview),
@@ -280,7 +290,8 @@ function streamJson(
       targets.map(({ time: which, seconds, kept }) => [
         which,
         {
-          ...{ seconds, ...Object.fromEntries(kept.map(({ days, share }) => [`kept_${days}_days`, share])) },
+          seconds,
+          ...Object.fromEntries(kept.map(({ days, share }) => [`kept_${days}_days`, share])),
           words: [
             formatDuration(1000 * seconds),
             ...kept.map((one) => `over ${one.days} days ${keptInWords(one)}`),
@@ -299,7 +310,12 @@ function readingJson(progress: ReadingProgress, now: Date): z.output<typeof read
   const seen = estimate(progress, now)
   const { share, rowsPerSecond, left, stalled } = seen
   return {
-    ...{ stream: of, reading: kind, rows, total, share, rows_per_second: rowsPerSecond },
+    stream: of,
+    reading: kind,
+    rows,
+    total,
+    share,
+    rows_per_second: rowsPerSecond,
     seconds_left: left && [left.leastMs / 1000, left.mostMs && left.mostMs / 1000],
     stalled: stalled && { seconds: stalled.forMs / 1000, why: stalled.why, until: stalled.until },
     words: isTold(progress) ? readingInWords(progress, seen, now) : null,

@@ -238,7 +238,8 @@ export async function openParquet(
 ): Promise<ParquetWriter> {
   const filled = columns.map(
     (column): Filled => ({
-      ...{ column, kind: kindOf(column) },
+      column,
+      kind: kindOf(column),
       values: { bytes: Buffer.allocUnsafe(1 << 16), end: 0 },
       present: { bytes: Buffer.allocUnsafe(1 << 12), end: 0 },
     }),

@@ -86,7 +86,10 @@ async function exportInto(client: ClientBase, partial: string, options: Options)
     const file = `${stream.name}.${format}`
     const count = await writeTable(client, join(partial, file), { tableSchema, columns, options })
     tables.push({
-      ...{ stream: stream.name, file, rows: count, key: tableSchema.key.name },
+      stream: stream.name,
+      file,
+      rows: count,
+      key: tableSchema.key.name,
       // The type as Postgres calls it; the field as the upstream does: Tidemark's own columns have none.
       columns: columns.map(({ name, type, field, description }) => ({ name, type, field, description })),
     })

@@ -28,7 +28,9 @@ export type Bounds = {
 }
 /** A list is not parsed as a whole, so it may hold more values than other texts. */
 export const ofAnswers: Bounds = {
-  ...{ values: 6_000_000, records: 300_000, fields: 100_000 },
+  values: 6_000_000,
+  records: 300_000,
+  fields: 100_000,
   // A record is in memory some times when it is written.
   recordBytes: 16 * 1024 * 1024,
 }

@@ -192,8 +192,12 @@ const limitsInWords: Readonly<Record<string, string>> = {
   maxLength: 'have at most N characters',
 }
 const typesInWords: Readonly<Record<string, string>> = {
-  ...{ string: 'a text', integer: 'a whole number', number: 'a number', boolean: 'true or false' },
-  ...{ object: 'an object', array: 'a list' },
+  string: 'a text',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'a list',
 }
 const typeInWords = (type: unknown): string => ownValue(typesInWords, String(type)) ?? String(type)
 

@@ -85,8 +85,15 @@ const plainName = (name: string): string =>
 
 const extendedPath = operations.getExtendedAssignment.path
 const parentField: DescribedField = {
-  ...{ name: 'assignmentId', says: 'integer int32', kind: 'int32', isNullable: false, isRequired: true },
-  ...{ describe: null, values: null, bounds: null, holds: null },
+  name: 'assignmentId',
+  says: 'integer int32',
+  kind: 'int32',
+  isNullable: false,
+  isRequired: true,
+  describe: null,
+  values: null,
+  bounds: null,
+  holds: null,
 }
 
 /** The type of a group of the extended read as its table stores it: with the parent's key, and with the bytes of files apart. */

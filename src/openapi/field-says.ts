@@ -57,7 +57,12 @@ function schemaSays(
 }
 
 const nothing: Said = {
-  ...{ says: 'anything', kind: null, isNullable: false, describe: null, values: null, bounds: null },
+  says: 'anything',
+  kind: null,
+  isNullable: false,
+  describe: null,
+  values: null,
+  bounds: null,
   conflict: null,
 }
 

@@ -33,7 +33,10 @@ export function listsOffered(
     const setting = `${name}=${path}`
     const canBeSet = stream !== null || addedIn(setting).length === 1
     return {
-      ...{ path, hasChanges, type: answers?.type ?? 'not described', stream },
+      path,
+      hasChanges,
+      type: answers?.type ?? 'not described',
+      stream,
       setting: canBeSet ? setting : null,
     }
   })

@@ -97,7 +97,13 @@ export function blockedJson(blocked: BlockedStream) {
   const { stream, missing, isLeast = false, living, seen, at, rejected } = blocked
   const rows = toApprove(blocked)
   return {
-    ...{ stream, missing, is_least: isLeast, living, listed: seen, since: at, rejected },
+    stream,
+    missing,
+    is_least: isLeast,
+    living,
+    listed: seen,
+    since: at,
+    rejected,
     approve: rows === null ? null : `tidemark deletions approve ${stream} --rows ${rows}`,
   }
 }

@@ -53,7 +53,9 @@ export async function eraseRecord(
       : await bytesOf(pool, stream, key)
   const erasing = [{ stream, keys: [key] }, ...relatives].map((one) => ({ ...one, keepsRows: staysRow }))
   return {
-    ...{ stream: stream.name, staysRow, fingerprint: context.privacy.fingerprint(`${stream.name}\n${key}`) },
+    stream: stream.name,
+    staysRow,
+    fingerprint: context.privacy.fingerprint(`${stream.name}\n${key}`),
     traces: await context.privacy.erase(erasing, { isDryRun }),
     related: relatives.map(({ stream: { name }, keys, living }) => ({
       stream: name,

@@ -50,7 +50,10 @@ export async function readKeyStory(
   // The record came back, so the note that it was missing does not hold any more.
   const livesAgain = row !== null && row.deletedAt === null && notes.evidence !== null
   return {
-    ...{ stream, row, events, changes },
+    stream,
+    row,
+    events,
+    changes,
     notes: livesAgain ? { ...notes, missingSince: null, evidence: null } : notes,
     settledAt: reach ? settledThrough(kind, reach) : null,
   }

@@ -251,7 +251,10 @@ function forPrograms(receiver: Receiver, { begun, over, now, isTest = false }: N
   const [began, ended] = [byCause(begun), byCause(over)]
   const left = ({ length }: readonly unknown[]) => Math.max(0, length - mostAlerts)
   return {
-    ...{ version: 1, source: 'tidemark', sent_at: now.toISOString(), test: isTest },
+    version: 1,
+    source: 'tidemark',
+    sent_at: now.toISOString(),
+    test: isTest,
     problems: [
       ...began.slice(0, mostAlerts).map(entry('began')),
       ...ended.slice(0, mostAlerts).map(entry('over')),

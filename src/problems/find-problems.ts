@@ -144,7 +144,10 @@ function serviceDown(part: Part, symptoms: readonly StreamSymptoms[], now: Date)
   const hasNeverWorked = symptoms.length > 0 && symptoms.every(({ lastSuccessAt }) => lastSuccessAt === null)
   const isLong = hasNeverWorked || (since !== null && now.getTime() - since.getTime() > outageMs)
   return problemOf('service_down', null, service, {
-    ...{ since, isLong, size: isLong ? 2 : 1, seen: part.reason },
+    since,
+    isLong,
+    size: isLong ? 2 : 1,
+    seen: part.reason,
     what: `The ${service} service of the upstream does not work. Tidemark keeps trying; until it works again, the rows of its streams get older.`,
     whatToDo: hasNeverWorked
       ? 'None of its streams was ever read. See what the service answers, and check its base URL: `tidemark probe`.'

@@ -148,7 +148,11 @@ function shownOf(part: Known, nowMs: number): Part {
   const isUp = state === 'works' || state === 'not tried'
   const failure = failureOf(part)
   return {
-    ...{ name, kind, isUp, state, since },
+    name,
+    kind,
+    isUp,
+    state,
+    since,
     reason: isUp ? null : reasonOf(part, failure, nowMs),
     ...(!isUp && kind === 'service' && failure !== null && { publicReason: publicReasonOf(failure) }),
     whatToDo: isUp ? null : whatToDo(kind, failure),

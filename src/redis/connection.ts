@@ -46,7 +46,8 @@ export function openRedis({ redisUrl, name, retries, log }: Options): RedisConne
   let isOpening = false
   const common = {
     ...commonOptions(url),
-    ...{ connectionName: name, maxRetriesPerRequest: retries },
+    connectionName: name,
+    maxRetriesPerRequest: retries,
     // A primary that becomes a replica keeps its connections. The address, or the sentinels, may lead to the new primary by now. BullMQ's own
     // connections are copies of this one, and do the same.
     reconnectOnError(error: Error) {
@@ -107,7 +108,12 @@ function redisTrouble(error: unknown): string {
 }
 
 const commonOptions = ({ kind, user, password, db, family, isTls }: RedisUrl) => ({
-  ...{ username: user, password, db, family, keepAlive: keepAliveMs, socketTimeout: silenceMs },
+  username: user,
+  password,
+  db,
+  family,
+  keepAlive: keepAliveMs,
+  socketTimeout: silenceMs,
   lazyConnect: true,
   connectTimeout: kind === 'single' ? connectTimeoutMs : oneOfManyTimeoutMs,
   ...(isTls && { tls: {} }),
@@ -157,7 +163,9 @@ function connect(
     kind === 'single'
       ? new Redis({ ...common, ...hosts[0], retryStrategy: delay })
       : new Cluster([...hosts], {
-          ...{ lazyConnect: true, clusterRetryStrategy: delay, redisOptions: common },
+          lazyConnect: true,
+          clusterRetryStrategy: delay,
+          redisOptions: common,
           // By name: certificates are made out to names.
           dnsLookup: (host, found) => found(null, host),
         })

@@ -52,7 +52,10 @@ export function openControl(parts: {
   return ({ method, path, query, body }) => {
     if (method === 'GET' && path === '/')
       return json(200, {
-        ...{ look, behaviour, backups: [...backups.keys()], faultsStruck: faults.struck },
+        look,
+        behaviour,
+        backups: [...backups.keys()],
+        faultsStruck: faults.struck,
         requests: { lately: log.times.length, mostInOneSecond: mostWithin(1_000, log.times) },
       })
     if (method !== 'POST') return empty(404)

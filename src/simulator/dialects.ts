@@ -50,7 +50,10 @@ export const dialects = {
     of: 'Django REST framework',
     pastEnd: { status: 404, body: () => ({ detail: 'Invalid page.' }) },
     envelope: (results, page) => ({
-      ...{ count: page.total, next: nextOf(page), previous: previousOf(page), results },
+      count: page.total,
+      next: nextOf(page),
+      previous: previousOf(page),
+      results,
     }),
   },
   wordpress: {
@@ -74,8 +77,15 @@ export const dialects = {
     pastEnd: 'empty list',
     envelope: (content, { page, pageSize, pages, total, records }) => ({
       content,
-      ...{ totalElements: total, totalPages: pages, number: page - 1, size: pageSize, sort: [] },
-      ...{ numberOfElements: records, first: page === 1, last: page >= pages, empty: records === 0 },
+      totalElements: total,
+      totalPages: pages,
+      number: page - 1,
+      size: pageSize,
+      sort: [],
+      numberOfElements: records,
+      first: page === 1,
+      last: page >= pages,
+      empty: records === 0,
     }),
   },
   hal: {
@@ -120,7 +130,11 @@ export const dialects = {
     of: 'Jira, Bitbucket',
     pastEnd: 'empty list',
     envelope: (values, { page, pageSize, pages, total }) => ({
-      ...{ startAt: (page - 1) * pageSize, maxResults: pageSize, total, isLast: page >= pages, values },
+      startAt: (page - 1) * pageSize,
+      maxResults: pageSize,
+      total,
+      isLast: page >= pages,
+      values,
     }),
   },
   postgrest: {

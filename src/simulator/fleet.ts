@@ -73,7 +73,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     .flatMap(({ origin, members }) =>
       members.map(({ name, upstream }) => ({
         ...simulatorAt(origin, upstream, upstream.close),
-        ...{ name, origin },
+        name,
+        origin,
       })),
     )
     .toSorted((one, other) => one.name.localeCompare(other.name))
@@ -105,7 +106,10 @@ function membersOf(options: FleetOptions, hostCount: number, host: number): read
       const credentials = { clientGuid, ...signIn(own(index) ? hostCount + index : host) }
       const upstream = openUpstream({
         ...sizeOf(options, index),
-        ...{ seed: seed + index, look: lookOf(host), credentials, faults: faultsOf(options, index) },
+        seed: seed + index,
+        look: lookOf(host),
+        credentials,
+        faults: faultsOf(options, index),
         behaviour: { latencyMs: latenciesMs[index % latenciesMs.length] ?? null, ...behaviour },
         ...(!own(index) && shared && { tokens: shared }),
       })
@@ -129,7 +133,9 @@ function makeOf(host: number): Partial<Behaviour> {
 function sizeOf({ assignments = 1_000, churnPerSecond = 0, clients }: FleetOptions, index: number) {
   const size = Math.ceil(assignments * (shares[index % shares.length] ?? 1))
   return {
-    ...{ assignments: size, notes: size, objects: Math.ceil(size / 10) },
+    assignments: size,
+    notes: size,
+    objects: Math.ceil(size / 10),
     churnPerSecond: churnPerSecond / clients,
     hasGeneratedRecords: false,
   }

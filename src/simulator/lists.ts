@@ -151,7 +151,12 @@ function frameOf({ dialect, listWrapper }: Behaviour, page: PageOf): { open: Buf
 }
 
 const onlyPage = (total: number): PageOf => ({
-  ...{ page: 1, pageSize: total, total, pages: 1, records: total, urlOf: () => '/' },
+  page: 1,
+  pageSize: total,
+  total,
+  pages: 1,
+  records: total,
+  urlOf: () => '/',
 })
 
 function pageOf(
@@ -163,7 +168,10 @@ function pageOf(
   const size = stride > 0 ? stride : Math.max(1, total)
   const others = [...query].filter(([name]) => name !== 'page')
   return {
-    ...{ page, pageSize: size, total, records: 0 },
+    page,
+    pageSize: size,
+    total,
+    records: 0,
     pages: Math.max(1, Math.ceil(total / size)),
     urlOf: (number) => `${baseUrl}${path}?${new URLSearchParams([...others, ['page', String(number)]])}`,
   }

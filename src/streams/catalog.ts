@@ -220,8 +220,12 @@ const related = (
   belongsTo: RelatedStream['belongsTo'],
   more: Pick<RelatedStream, 'bulkField'> = {},
 ): RelatedStream => ({
-  ...{ name, kind: 'related', group, belongsTo },
-  ...{ keyFields: [`${group}Id`, 'Id', 'UID'], ...more },
+  name,
+  kind: 'related',
+  group,
+  belongsTo,
+  keyFields: [`${group}Id`, 'Id', 'UID'],
+  ...more,
 })
 
 export const relatedStreams: readonly RelatedStream[] = [

@@ -44,12 +44,25 @@ export type StreamMeaning = {
 export type Dictionary = ReadonlyMap<string, StreamMeaning>
 
 export const nothingSaid: StreamMeaning = {
-  ...{ label: null, description: null, key: null, version: null, volatile: null, historyMs: null },
+  label: null,
+  description: null,
+  key: null,
+  version: null,
+  volatile: null,
+  historyMs: null,
   fields: new Map(),
 }
 export const nothingSaidOfField: Omit<FieldMeaning, 'name'> = {
-  ...{ label: null, description: null, unit: null, values: null, refersTo: null, timezone: null },
-  ...{ index: null, omit: false, mask: null, line: null },
+  label: null,
+  description: null,
+  unit: null,
+  values: null,
+  refersTo: null,
+  timezone: null,
+  index: null,
+  omit: false,
+  mask: null,
+  line: null,
 }
 
 /** `AssignmentStatusId`, `assignmentStatusID` and `assignment_status_id` are one field. */

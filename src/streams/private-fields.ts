@@ -49,7 +49,8 @@ export const rulesToNote = (
   maskKey: string | null,
 ): readonly NotedRule[] =>
   [...rulesOf(dictionary, stream)].map(([field, rule]) => ({
-    ...{ field, rule: ruleText(rule) },
+    field,
+    rule: ruleText(rule),
     keyMark: keyMarkOf(rule, maskKey),
   }))
 

@@ -133,15 +133,12 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
   const { answerMemory: memory, proxies = noProxies, freeChunks = () => {} } = options
   const { requestsPerSecond, clientGuid, privateAnswers = () => null } = options
-  const transport = openTransport({
-    ...{ proxies, requestTimeoutMs, maxResponseBytes, clock, freeChunks },
-    ...(memory && { memory }),
-  })
+  const held = { maxResponseBytes, freeChunks, ...(memory && { memory }) }
+  const transport = openTransport({ proxies, requestTimeoutMs, clock, ...held })
   const { budget = openBudgets({ clock }).of(baseUrl), hostLimit = null, circuits = null } = options
   const limits = [{ budget, requestsPerSecond }, ...(hostLimit ? [hostLimit] : [])] as const
-  const pacing = openPacing({
-    ...{ service, limits, circuit: circuits?.api ?? null, longestMs: policy.deadlineMs, clock, observer },
-  })
+  const circuit = circuits?.api ?? null
+  const pacing = openPacing({ service, limits, circuit, longestMs: policy.deadlineMs, clock, observer })
   const trying = { transport, clock, random, policy, observer, log, closed: closing.signal }
   const signIn = openSignInOf(options, trying)
   const crowd = openCrowd(clock)
@@ -156,14 +153,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     return retry(() => ask(parts, asked, read, signal), {
       delayMs(failure, attempt) {
         if (isAboutTooMany(failure)) crowd.wereTooMany()
-        const delayMs = retryDelay({
-          policy,
-          failure,
-          attempt,
-          isWrite,
-          nowMs: clock.now(),
-          random: random(),
-        })
+        const now = { nowMs: clock.now(), random: random() }
+        const delayMs = retryDelay({ policy, failure, attempt, isWrite, ...now })
         if (delayMs === null || !(failure instanceof UpstreamError)) return null
         const { code: reason, status } = failure
         observer.retryPlanned?.({ service, operation, attempt, delayMs, reason, status })
@@ -323,12 +314,10 @@ async function exchange(
   const startedMs = clock.now()
   const observe = (answer: HttpAnswer | null) =>
     observer.requestDone?.({
-      ...{
-        service,
-        operation: operation.name,
-        status: answer?.status ?? null,
-        bytes: answer?.bytes.length ?? 0,
-      },
+      service,
+      operation: operation.name,
+      status: answer?.status ?? null,
+      bytes: answer?.bytes.length ?? 0,
       isAnswered: answer !== null && isAnswered(operation, request, answer),
       durationMs: clock.now() - startedMs,
     })
@@ -366,7 +355,10 @@ function unauthorized(service: ServiceName, request: HttpRequest, answer: HttpAn
   const said = readProblem(answer.bytes)
   const reason = challengeText(answer.headers['www-authenticate'])
   return errorOf(request, {
-    ...{ code: 'UPSTREAM_UNAUTHORIZED', status: 401, retryable: true, mayHaveArrived: false },
+    code: 'UPSTREAM_UNAUTHORIZED',
+    status: 401,
+    retryable: true,
+    mayHaveArrived: false,
     problem: `the ${service} service rejects the token${reason === null ? '' : ` (${reason})`}, and also the one of a second sign-in. Check that its base URL and AUTH_URL belong to the same system (production or stage).`,
     said,
     body: beginningOf(answer.bytes),

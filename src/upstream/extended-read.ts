@@ -83,12 +83,10 @@ function explained(upstream: Upstream, extended: Look): Look {
     if (typeof other === 'object') return 'unclear'
     throw new UpstreamError({
       code: 'UPSTREAM_NOT_OFFERED',
-      ...{
-        method: 'GET',
-        path: `/api/Assignment/extended/Id/${assignmentId}`,
-        status: 404,
-        retryable: false,
-      },
+      method: 'GET',
+      path: `/api/Assignment/extended/Id/${assignmentId}`,
+      status: 404,
+      retryable: false,
       problem: `status 404, though GET /api/Assignment/Id/${assignmentId} shows the assignment: extended reads are switched off, so no related records can be read.`,
     })
   }

@@ -169,7 +169,14 @@ function asAdded({ name }: Stream, operation: Operation, error: unknown): unknow
       : error.problem
   const advice = `STREAMS names it (${name}=${operation.path}): correct its path there, or take it out. \`tidemark contract streams\` shows the lists that the upstream describes.`
   return new UpstreamError({
-    ...{ code, method, path, status, retryable: false, body: error.body, noPage: error.noPage, cause: error },
+    code,
+    method,
+    path,
+    status,
+    retryable: false,
+    body: error.body,
+    noPage: error.noPage,
+    cause: error,
     problem: `${what} ${advice}`,
   })
 }

@@ -58,7 +58,12 @@ export function readRedisUrl(text: string): RedisUrl {
   const family = Number(options.get('family') ?? 0)
   if (![0, 4, 6].includes(family)) throw new Error('names a family of addresses that is none: write 4 or 6')
   return {
-    ...{ kind, user, db, family, primary, hosts: [first, ...others] },
+    kind,
+    user,
+    db,
+    family,
+    primary,
+    hosts: [first, ...others],
     isTls: scheme.toLowerCase() === 'rediss',
     password: password.join(':'),
     sentinelUser: options.get('sentinelUsername') ?? '',

@@ -86,8 +86,14 @@ export function openAuthentication(options: Options) {
       const message = request.headers['x-follows'] === undefined ? sessions.takeMessage(session) : null
       const [canAct, canAdminister] = [mayAs(role, 'operator'), mayAs(role, 'admin')]
       return {
-        ...{ canAct, canAdminister, role, name: who, signInAt: canAdminister ? null : signInAt },
-        ...{ sessionKey, csrfToken, message },
+        canAct,
+        canAdminister,
+        role,
+        name: who,
+        signInAt: canAdminister ? null : signInAt,
+        sessionKey,
+        csrfToken,
+        message,
       }
     },
     /** Whose token this is, wherever it was given. */

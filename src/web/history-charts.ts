@@ -110,7 +110,9 @@ export function lines(given: {
 ${limit && limitLine(logPlace(limit.value, scale) * plotHeight, limit.words)}`
   const marks = scale.marks.map(([value, words]) => [logPlace(value, scale) * plotHeight + 4, words] as const)
   return figure({
-    ...{ title, small, table },
+    title,
+    small,
+    table,
     chart: plotted({ height: plotHeight, span, label, marks, plot }),
     key: given.lines.map(
       ({ words }, index) =>
@@ -192,9 +194,13 @@ export function bars<Bucket extends { readonly at: Date }>(given: {
   })
   const inWords = kinds.map(({ words }, index) => `${count(sums[index] ?? 0)} ${words}`)
   return figure({
-    ...{ title, small },
+    title,
+    small,
     chart: plotted({
-      ...{ height: barsHeight, span, label: given.label(all, inWords), plot: html`${plot}` },
+      height: barsHeight,
+      span,
+      label: given.label(all, inWords),
+      plot: html`${plot}`,
       marks: [
         [barsHeight, '0'],
         [12, count(most)],
@@ -215,7 +221,8 @@ export function bars<Bucket extends { readonly at: Date }>(given: {
 // ── charts ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 const lagScale: Scale = {
-  ...{ least: 1, most: 2 * 86_400 },
+  least: 1,
+  most: 2 * 86_400,
   marks: [
     [1, '1 s'],
     [60, '1 min'],
@@ -243,7 +250,10 @@ export function lagChart(buckets: readonly MinuteBucket[], span: ChartSpan, stal
     return ages.length === 0 ? '–' : shortSpan(Math.max(...ages) * 1_000)
   }
   return lines({
-    ...{ title, small, span, scale: lagScale },
+    title,
+    small,
+    span,
+    scale: lagScale,
     label: `Worst age of read through, ${span.words}: ${ageIn(worst)} at ${clockOf(worst.at, span)} UTC; last ${ageIn(known.at(-1))}`,
     lines: [line('read through', 'readAge'), line('settled through', 'settledAge')],
     limit: { value: staleAfterMs / 1_000, words: `a problem after ${shortSpan(staleAfterMs)}` },
@@ -309,7 +319,8 @@ export function stateTimeline(
       ? `The streams shown were up to date, ${span.words}`
       : `${count(troubles.length)} times a stream was not up to date, ${span.words}`
   return figure({
-    ...{ title, small },
+    title,
+    small,
     chart: html`<svg class="plot" height="${height + 16}" role="img" aria-label="${label}">
 ${rows}
 ${timeAxis(span, height + 8)}

@@ -71,8 +71,11 @@ export function openIdentityProvider(settings: OidcSettings, now: () => number =
     async begin(secret: string): Promise<URL> {
       const config = await configuration().catch((error) => Promise.reject(failed(error)))
       return client.buildAuthorizationUrl(config, {
-        ...{ redirect_uri: redirectUri.href, scope, response_type: 'code' },
-        ...{ state: derived('state', secret), nonce: derived('nonce', secret) },
+        redirect_uri: redirectUri.href,
+        scope,
+        response_type: 'code',
+        state: derived('state', secret),
+        nonce: derived('nonce', secret),
         code_challenge: await client.calculatePKCECodeChallenge(derived('verifier', secret)),
         code_challenge_method: 'S256',
       })
@@ -136,7 +139,9 @@ const fetchThrough =
     // `node:http` says that it was stopped, and not that it took too long.
     const fail = (error: unknown) => reject(signal?.aborted ? signal.reason : error)
     const request = (isSecure ? httpsRequest : httpRequest)(target, {
-      ...{ method, headers, agent: isSecure ? agents.of(target).https : agents.of(target).http },
+      method,
+      headers,
+      agent: isSecure ? agents.of(target).https : agents.of(target).http,
       ...(signal && { signal }),
     })
     request.on('error', fail)

@@ -23,8 +23,11 @@ export type LookUp = <Answer>(
 
 const longestMs = 2_000
 const limits = {
-  ...{ inAll: 3, ofOne: 2 },
-  ...{ waitingInAll: 200, waitingOfOne: 40, longestWaitMs: longestMs },
+  inAll: 3,
+  ofOne: 2,
+  waitingInAll: 200,
+  waitingOfOne: 40,
+  longestWaitMs: longestMs,
 } as const
 
 /** Null: Postgres is known to be away. */

@@ -78,6 +78,24 @@ type Options = {
   readonly now?: () => number
 }
 
+/** It ends with its token at the latest. */
+function keptSession(
+  { role, who, address, token, secret }: Beginning,
+  cookie: string,
+  latestMs: number,
+): KeptSession {
+  const endsAtMs = Math.min(latestMs, token?.endsAt?.getTime() ?? Number.POSITIVE_INFINITY)
+  return {
+    hash: hashOf(cookie),
+    role,
+    who,
+    address,
+    endsAt: new Date(endsAtMs),
+    token: token?.name ?? null,
+    proof: secret === undefined ? null : proofOf(cookie, secret),
+  }
+}
+
 export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Options) {
   const held = bounded<Held>(mostHeld)
   const messages = bounded<Message>(mostHeld)
@@ -111,14 +129,10 @@ export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Opt
 
   return {
     /** Returns the cookie. */
-    async open({ role, who, address, token, secret }: Beginning): Promise<string> {
+    async open(beginning: Beginning): Promise<string> {
+      const { address, token } = beginning
       const cookie = randomBytes(32).toString('base64url')
-      const endsAtMs = Math.min(now() + lastsMs, token?.endsAt?.getTime() ?? Number.POSITIVE_INFINITY)
-      const kept: KeptSession = {
-        ...{ hash: hashOf(cookie), role, who, address, endsAt: new Date(endsAtMs) },
-        token: token?.name ?? null,
-        proof: secret === undefined ? null : proofOf(cookie, secret),
-      }
+      const kept = keptSession(beginning, cookie, now() + lastsMs)
       const isSaved = await lookUp(address, (store) => store.saveSession(kept)).then(
         () => true,
         (error) => {

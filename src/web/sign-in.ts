@@ -40,7 +40,12 @@ export const signInRoutes =
   (server) => {
     const { authentication, provider, isOpen, assets, note } = options
     const page = (request: FastifyRequest, title: string, body: Html) => ({
-      ...{ title, path: '/sign-in', viewer: null, assets, problems: null, body },
+      title,
+      path: '/sign-in',
+      viewer: null,
+      assets,
+      problems: null,
+      body,
       isAlone: !isOpen && authentication.sessionOf(request) === null,
     })
     const show: Show = (request, reply, status, told) => {
@@ -153,7 +158,8 @@ const tokenField = (wrong: string | null): Html =>
     ...newForm,
     wrong: wrong === null ? null : { text: wrong, field: 'token' },
   }).secret({
-    ...{ name: 'token', title: 'Token' },
+    name: 'token',
+    title: 'Token',
     hint: html`A token that was made for you, or the value of <code>ADMIN_TOKEN</code> or <code>VIEWER_TOKEN</code>. On the worker’s machine, <code>tidemark token create ola --role operator</code> makes one.`,
     more: html`required autocomplete="current-password"${wrong === null && html` autofocus`}`,
   })

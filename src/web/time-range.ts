@@ -46,7 +46,9 @@ function between(first: string | null, last: string | null): TimeRange {
   const isTurned = from !== null && to !== null && from >= to
   const words = [from && `from ${inShort(from)}`, to && `${from ? '' : 'before '}${inShort(to)}`]
   return {
-    ...{ from, to, words: words.filter(Boolean).join(' to ') || 'any time' },
+    from,
+    to,
+    words: words.filter(Boolean).join(' to ') || 'any time',
     kept: { range: null, from: from && first, to: to && last },
     problem: wrong
       ? `“${wrong}” is no time. Write it as 2026-01-31T14:30; it is taken as UTC.`

@@ -10,7 +10,8 @@ import { plainTable } from './pages/tables.ts'
 import type { ChartSpan } from './time-range.ts'
 
 const latencyScale: Scale = {
-  ...{ least: 5, most: 100_000 },
+  least: 5,
+  most: 100_000,
   marks: [
     [10, '10 ms'],
     [100, '100 ms'],
@@ -38,7 +39,10 @@ export function latencyChart(service: string, buckets: readonly ServiceBucket[],
     return ms === null ? '–' : `${count(ms)} ms`
   }
   return lines({
-    ...{ title, small, span, scale: latencyScale },
+    title,
+    small,
+    span,
+    scale: latencyScale,
     label: `The ${service}, ${span.words}: half of its answers took up to ${count(median)} ms, 95 of 100 up to ${count(slow)} ms`,
     lines: [
       line(`half are faster: ${count(median)} ms`, 0.5),

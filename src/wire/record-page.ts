@@ -67,7 +67,11 @@ const noBytes = Buffer.alloc(0)
 const noView = new DataView(noBytes.buffer, 0, 0)
 const none = new Int32Array(0)
 const noPlaces: Places = {
-  ...{ recordStarts: none, recordEnds: none, firstFields: none, valueStarts: none, valueEnds: none },
+  recordStarts: none,
+  recordEnds: none,
+  firstFields: none,
+  valueStarts: none,
+  valueEnds: none,
 }
 
 /** A page is told from other values by its functions: no value of JSON holds any. */

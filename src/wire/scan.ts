@@ -96,7 +96,11 @@ function startScan(bytes: Buffer, order: FieldOrder) {
 }
 
 const placesOf = ({ recordStarts, recordEnds, firstFields, valueStarts, valueEnds }: Scan): Places => ({
-  ...{ recordStarts, recordEnds, firstFields, valueStarts, valueEnds },
+  recordStarts,
+  recordEnds,
+  firstFields,
+  valueStarts,
+  valueEnds,
 })
 
 function scanList(scan: Scan, start: number): number {

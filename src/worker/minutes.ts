@@ -36,8 +36,13 @@ export function openRequestMinutes(now: () => number = Date.now): RequestMinutes
         const at = floor(now(), minuteMs)
         const key = `${service} ${at}`
         const counts: Counts = minutes.get(key) ?? {
-          ...{ service, at: new Date(at), requests: 0, bytes: 0, isNew: true },
-          ...{ failures: {}, askedFor: {} },
+          service,
+          at: new Date(at),
+          requests: 0,
+          bytes: 0,
+          isNew: true,
+          failures: {},
+          askedFor: {},
           latency: new Array<number>(buckets).fill(0),
         }
         minutes.set(key, counts)

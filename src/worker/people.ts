@@ -49,8 +49,15 @@ function providerOf(config: Config, groups: RoleGroups): IdentityProvider | null
   if (issuer === null || clientId === null || consoleUrl === null) return null
   const { oidcScope: scope, oidcRoleClaim: roleClaim, oidcNameClaim: nameClaim } = config
   return openIdentityProvider({
-    ...{ issuer, clientId, clientSecret: secretFiles.oidcClientSecret, consoleUrl },
-    ...{ scope, roleClaim, nameClaim, groups, proxies },
+    issuer,
+    clientId,
+    clientSecret: secretFiles.oidcClientSecret,
+    consoleUrl,
+    scope,
+    roleClaim,
+    nameClaim,
+    groups,
+    proxies,
   })
 }
 

@@ -80,10 +80,13 @@ export async function serve(options: {
   keepFiles(looks, config, log)
   const jobs = () => state.live?.jobs ?? null
   const pool = () => state.context?.database.pool ?? null
-  const streams = () => state.streams()
-  const ownParts: Parts = openWorkerParts({ config, streams, jobs, pauses, pool, log })
+  const ownParts: Parts = openWorkerParts({ config, streams: () => state.streams(), jobs, pauses, pool, log })
   const state: WorkerState = {
-    ...{ config, environment, log, metrics, signal: stopping.signal },
+    config,
+    environment,
+    log,
+    metrics,
+    signal: stopping.signal,
     streams: () => state.context?.streams ?? streamsIn(config),
     parts: ownParts,
     receivers: openReceivers(ownParts),
@@ -184,7 +187,9 @@ const requestRunOf =
 
 const deliveriesFor = (state: WorkerState): Deliveries =>
   openDeliveries({
-    ...{ streams: state.streams, requestRun: requestRunOf(state), log: state.log },
+    streams: state.streams,
+    requestRun: requestRunOf(state),
+    log: state.log,
     paused: async () => (state.live ? await pausedStreams(state.live.context.database.pool) : new Set()),
   })
 
@@ -247,12 +252,17 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
   }
   const noteSignIn = openSignInNotes({ note, log })
   const { authentication, provider, isOpen } = openPeople({
-    ...{ config, noteSignIn, log },
+    config,
+    noteSignIn,
+    log,
     pool: () => (partOf(state, 'database')?.state === 'down' ? null : (state.context?.database.pool ?? null)),
   })
   const reading = { authentication, isOpen, assets, places: openReadingPlaces() }
   const acting = {
-    ...{ authentication, assets, log, perform: performOf(state) },
+    authentication,
+    assets,
+    log,
+    perform: performOf(state),
     streams: () => state.streams().map(({ name }) => name),
   }
   const compare = compareOf(state)
@@ -309,8 +319,15 @@ const performOf =
     const settings = rulesOf(state, context.catalogue)
     const outcome = await performRecorded(
       {
-        ...{ pool: database.pool, streams, settings, requestRun, log },
-        ...{ sync: context, tasks, sendTestAlert, alerting: () => alertKeepingOf(config) },
+        pool: database.pool,
+        streams,
+        settings,
+        requestRun,
+        log,
+        sync: context,
+        tasks,
+        sendTestAlert,
+        alerting: () => alertKeepingOf(config),
       },
       [name, actions[name]],
       order,

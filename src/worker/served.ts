@@ -73,7 +73,13 @@ export function serveSources(
   const alone = openTurns()
   const seeing = { version: ownVersion(), log }
   const sources = keepSources({
-    ...{ fleet, environment, config, file: config.sourcesFile, onOpened, signal, log },
+    fleet,
+    environment,
+    config,
+    file: config.sourcesFile,
+    onOpened,
+    signal,
+    log,
     by: `worker ${hostname()}`,
     onGone: (config) => void endSubscription(config, first),
     async lookAt(configs) {
@@ -83,8 +89,16 @@ export function serveSources(
     },
     async open(config, { isWhole, stored }, until, onTables) {
       const context = await openContext({
-        ...{ config, log, database, budgets, tokens, observer: observerOf(config.source, observer) },
-        ...{ descriptionAgeMs: 0, onDatabase: onTables, isWhole, stored },
+        config,
+        log,
+        database,
+        budgets,
+        tokens,
+        observer: observerOf(config.source, observer),
+        descriptionAgeMs: 0,
+        onDatabase: onTables,
+        isWhole,
+        stored,
       })
       if (until.aborted) return context
       if (context.descriptions.isWhole()) await noteWhole(database, config, seeing.version)

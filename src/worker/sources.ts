@@ -219,6 +219,8 @@ function configOf(environment: Environment, { name, settings }: AppliedSource): 
   }
 }
 
+type Opening = ToOpen & { readonly closing: AbortController; readonly onTables: () => void }
+
 /** Those that are open, and those that could not be opened. */
 function openMembers(options: OfWorker) {
   const { fleet, signal, log } = options
@@ -234,12 +236,8 @@ function openMembers(options: OfWorker) {
     await fleet.remove(source)
   }
 
-  async function openOne(
-    { name, settings }: AppliedSource,
-    { config, seen }: ToOpen,
-    closing: AbortController,
-    onTables: () => void,
-  ): Promise<void> {
+  async function openOne({ name, settings }: AppliedSource, one: Opening): Promise<void> {
+    const { config, seen, closing, onTables } = one
     const until = AbortSignal.any([signal, closing.signal])
     try {
       if (config instanceof Error) throw config
@@ -268,7 +266,7 @@ function openMembers(options: OfWorker) {
     const closing = new AbortController()
     opening.set(one.name, { said: saidIn(one.settings), closing })
     return new Promise((resolve) => {
-      openOne(one, given, closing, resolve)
+      openOne(one, { ...given, closing, onTables: resolve })
         .catch((cause) => log.debug({ err: cause, source: one.name }, notNoted))
         .finally(resolve)
     })
@@ -286,7 +284,10 @@ function openMembers(options: OfWorker) {
   }
 
   return {
-    ...{ open, close, stopped, readyToOpen },
+    open,
+    close,
+    stopped,
+    readyToOpen,
     known: () => new Set([...open.keys(), ...opening.keys()]),
     isToOpen({ name, settings }: AppliedSource): boolean {
       const said = saidIn(settings)

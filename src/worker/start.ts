@@ -78,10 +78,11 @@ type Noted = {
   living: readonly string[]
 }
 
-export async function start(beginning: Beginning): Promise<Live> {
-  const { config, log, metrics, parts, pauses, signal } = beginning
-  const requests = openRequestMinutes()
-  const observer: UpstreamObserver = {
+function observerFor(
+  { metrics, parts }: Beginning,
+  requests: ReturnType<typeof openRequestMinutes>,
+): UpstreamObserver {
+  return {
     ...metrics.upstream,
     requestDone(request) {
       metrics.upstream.requestDone(request)
@@ -89,6 +90,12 @@ export async function start(beginning: Beginning): Promise<Live> {
       if (request.isAnswered) parts.worked(request.service)
     },
   }
+}
+
+export async function start(beginning: Beginning): Promise<Live> {
+  const { config, log, parts, pauses, signal } = beginning
+  const requests = openRequestMinutes()
+  const observer = observerFor(beginning, requests)
   const noted: Noted = { worker: newWorkerId(), running: new Set(), waits: () => [], living: [] }
   // Closes again what was opened if the rest cannot be opened, or if the worker is stopped meanwhile.
   await using opened = new AsyncDisposableStack()
@@ -106,7 +113,8 @@ export async function start(beginning: Beginning): Promise<Live> {
     open: () => openDriver({ redisUrl: config.redisUrl, database: context.database, log }),
     isPassing: (error) => !(error instanceof UsageError),
     onFailure: (error) => parts.failed('queue', error),
-    ...{ signal, log },
+    signal,
+    log,
   })
   opened.defer(() => queue.close())
   // It was there a moment ago; by now other programs may have all of its connections.
@@ -115,7 +123,8 @@ export async function start(beginning: Beginning): Promise<Live> {
     open: () => startRuns(beginning, served, queue, noted),
     isPassing: () => true,
     onFailure: (error) => parts.failed('queue', error),
-    ...{ signal, log },
+    signal,
+    log,
   })
   noted.waits = jobs.breaker.waits
   onOpened = planningSoon(jobs, signal)
@@ -128,7 +137,13 @@ export async function start(beginning: Beginning): Promise<Live> {
   beginning.onMirror(mirror)
   const watch = startWatch({
     ...mirror,
-    ...{ worker: noted.worker, context, parts, pauses, requests, signal, log },
+    worker: noted.worker,
+    context,
+    parts,
+    pauses,
+    requests,
+    signal,
+    log,
     forgetAfterMs: (stream) => configOf(stream).forgetDeletedMs,
     running: () => [...noted.running],
     living: () => noted.living,
@@ -167,10 +182,12 @@ const mirrorOf = (
   pool: ownPool,
   problems: (pool = ownPool) =>
     readProblems({
-      ...{ pool, streams: streams() },
+      pool,
+      streams: streams(),
       settingsOf: (stream) => configOf(stream).dynamic.now(),
       config: withStreamsOf(config, new Set(streams().map(({ name }) => configOf(name)))),
-      ...{ view: { parts: parts.list() }, now: new Date() },
+      view: { parts: parts.list() },
+      now: new Date(),
     }),
 })
 
@@ -185,7 +202,11 @@ async function openMirror(
     what: 'Postgres',
     open: () =>
       openContext({
-        ...{ config, log, observer, descriptionAgeMs: 0, workers: () => noted.living.length },
+        config,
+        log,
+        observer,
+        descriptionAgeMs: 0,
+        workers: () => noted.living.length,
         sessionsBeside: sessionsOfQueue(config.redisUrl) + readingConnections,
         onDatabase({ pool }) {
           beating = new AbortController()
@@ -206,7 +227,8 @@ async function openMirror(
       beating.abort()
       parts.failed('database', error)
     },
-    ...{ signal, log },
+    signal,
+    log,
   })
 }
 
@@ -245,7 +267,9 @@ async function startRuns(
     return await reading.finally(() => noted.running.delete(line))
   }
   return await startJobs({
-    ...{ queue, log, failureScope: failureScopeOf },
+    queue,
+    log,
+    failureScope: failureScopeOf,
     schedules: () => schedulesOf(kindsOf, context.streams),
     look: async () => ({
       absent: await sources.absent(),

@@ -53,8 +53,14 @@ const emptyReport = {
   layoutOptimization: 0,
   sections: [
     {
-      ...{ name: 'ReportSection', displayName: 'Page 1', displayOption: 1, width: 1280, height: 720 },
-      ...{ config: '{}', filters: '[]', visualContainers: [] },
+      name: 'ReportSection',
+      displayName: 'Page 1',
+      displayOption: 1,
+      width: 1280,
+      height: 720,
+      config: '{}',
+      filters: '[]',
+      visualContainers: [],
     },
   ],
 }

@@ -14,8 +14,11 @@ export type Yaml =
 /** What readers take for line ends, or not at all, is escaped; so it only ever stands in quotes. */
 export const asYaml = (value: Yaml): string =>
   stringify(value, (_key, one) => (typeof one === 'string' ? noTemplate(one) : one), {
-    ...{ defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', doubleQuotedAsJSON: true },
-    ...{ lineWidth: 0, aliasDuplicateObjects: false },
+    defaultStringType: 'QUOTE_DOUBLE',
+    defaultKeyType: 'PLAIN',
+    doubleQuotedAsJSON: true,
+    lineWidth: 0,
+    aliasDuplicateObjects: false,
   }).replaceAll(
     /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,

@@ -98,8 +98,12 @@ export function readCheckpoints(
   return ask(client, (db) =>
     db
       .select({
-        ...{ id: asText(id), stream, position: asText(position) },
-        ...{ reached_at: reachedAt, reason, moved_by: movedBy },
+        id: asText(id),
+        stream,
+        position: asText(position),
+        reached_at: reachedAt,
+        reason,
+        moved_by: movedBy,
       })
       .from(checkpointTable)
       .where(

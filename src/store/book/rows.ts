@@ -212,7 +212,11 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
   let size = where.length === 0 ? limit + 1 : firstWindow
   for (;;) {
     const window = await readWindow(client, table, {
-      ...{ where, cursor, size, limit: limit + 1 + meant.length, times: timeConditions(search) },
+      where,
+      cursor,
+      size,
+      limit: limit + 1 + meant.length,
+      times: timeConditions(search),
     })
     looked += window.looked
     found.push(...window.found.filter(({ key }) => !meant.some((one) => one.key === key)))

@@ -134,7 +134,14 @@ export function openStore({
       if ((kind === 'backfill') !== (id !== null))
         throw new Error('An id belongs to a run of kind backfill, and to no other.')
       return await takeRun({
-        ...{ pool, kind, related, silenceMs, waitsFor, beforeRun, dictionaryOf, log },
+        pool,
+        kind,
+        related,
+        silenceMs,
+        waitsFor,
+        beforeRun,
+        dictionaryOf,
+        log,
         stream: knownStream(name),
         needs: kindsOfRuns[kind],
         backfill: id,

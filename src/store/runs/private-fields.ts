@@ -326,7 +326,10 @@ async function clear(client: ClientBase, stream: MirroredStream, changes: readon
     const to = typeOfRule(change?.after?.rule)
     if (tableSchema && to !== null && to !== column.type)
       await changeType(client, tableSchema, column.name, {
-        ...{ from: column.type, to, using: ` using null::${to}`, note: null },
+        from: column.type,
+        to,
+        using: ` using null::${to}`,
+        note: null,
       })
   }
   if (tableSchema) {

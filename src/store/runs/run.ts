@@ -113,14 +113,13 @@ async function startRun<Kind extends RunKind>(
   const totals = noTotals(positions.start)
   const recorder = startRecorder({
     ...options,
-    ...{
-      runId,
-      startedAt: found.startedAt,
-      noteLine: () => line.note(options.pool),
-      ...{ isFirst: before.isFirst || beginsAnew, isReadAgain: before.isReadAgain || beginsAnew },
-      versionField: state.versionField,
-      from: from ?? live,
-    },
+    runId,
+    startedAt: found.startedAt,
+    noteLine: () => line.note(options.pool),
+    isFirst: before.isFirst || beginsAnew,
+    isReadAgain: before.isReadAgain || beginsAnew,
+    versionField: state.versionField,
+    from: from ?? live,
     waitsFor: () => options.waitsFor(options.stream.service),
   })
   const mirrored = mirroredAs(options.stream, state)

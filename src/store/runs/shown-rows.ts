@@ -212,7 +212,8 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
            )
            select exists (select from fence) as holds`
         const holds = await queryValue<boolean>(client, {
-          ...{ name: statementName(client, 'ranks_agree', text), text },
+          name: statementName(client, 'ranks_agree', text),
+          text,
           values: [name, lane, epoch, parts.startedAt],
         })
         if (!holds) throw lostLease(session.lease)
@@ -235,8 +236,12 @@ export function shownRowsOf(parts: RunParts): ShownRows {
   const { session, stream } = parts
   const { client } = session
   return {
-    ...{ ...shownKeysOf(parts), ...suspectsOf(parts) },
-    ...{ ...blockingOf(parts), ...lookedAgainOf(parts), ...ranksOf(parts), ...markingOf(parts) },
+    ...shownKeysOf(parts),
+    ...suspectsOf(parts),
+    ...blockingOf(parts),
+    ...lookedAgainOf(parts),
+    ...ranksOf(parts),
+    ...markingOf(parts),
     async sweep() {
       const known = await session.alone(() =>
         queryRow<{ key: string | null; began: Date | null }>(

@@ -47,7 +47,8 @@ export async function lackingGrants(
     if (role === null) continue
     const all = those.map(schemasFor)
     const reader = {
-      ...{ role, withState: false },
+      role,
+      withState: false,
       schemas: all.flatMap(({ schemas }) => schemas),
       possible: all.flatMap(({ possible }) => possible),
     }

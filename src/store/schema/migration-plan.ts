@@ -48,7 +48,8 @@ export function locksOf(statement: string): readonly LockedTable[] {
   })
   const others = /^(?:create|alter) table/.test(text)
     ? [...text.matchAll(referenced)].map(([, table = '']) => ({
-        ...{ table: unquoted(table), lock: 'share row exclusive' as const },
+        table: unquoted(table),
+        lock: 'share row exclusive' as const,
       }))
     : []
   return [...found, ...others]
@@ -68,7 +69,8 @@ export async function planMigrations(
 ): Promise<readonly PlannedStatement[]> {
   const statements = due.flatMap(({ name: migration, statements }) =>
     statements.map((statement) => ({
-      ...{ migration, locks: locksOf(statement) },
+      migration,
+      locks: locksOf(statement),
       statement: normalized(statement).replace(/^(.{70}).+/, '$1…'),
     })),
   )

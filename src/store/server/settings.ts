@@ -5,14 +5,17 @@ import type { Queryable } from './session.ts'
 
 const settings: Readonly<Record<string, string>> = {
   // Limits would end every reconcile of a large table.
-  ...{ statement_timeout: '0', transaction_timeout: '0', lock_timeout: '0' },
+  statement_timeout: '0',
+  transaction_timeout: '0',
+  lock_timeout: '0',
   // The driver cannot read times in another style.
   datestyle: 'ISO, MDY',
   // With fewer digits Postgres would round seconds and counts.
   extra_float_digits: '1',
   // A page has to see what the page before it has committed, though its own transaction began earlier.
   default_transaction_isolation: 'read committed',
-  ...{ array_nulls: 'on', quote_all_identifiers: 'off' },
+  array_nulls: 'on',
+  quote_all_identifiers: 'off',
   // To compile one of these statements takes longer than to run it.
   jit: 'off',
 }

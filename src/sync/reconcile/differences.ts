@@ -142,7 +142,11 @@ async function notePage(book: Book, { arrivals }: Written, page: Records): Promi
 const asLine =
   (cause: Cause) =>
   ({ key, columns, version, mirrored, isWritten }: Arrival): CausedDifference => ({
-    ...{ key, cause, columns, version, mirrored },
+    key,
+    cause,
+    columns,
+    version,
+    mirrored,
     isCured: isWritten,
     cure: isWritten ? 'written as the list shows it' : null,
   })
@@ -167,7 +171,12 @@ async function noteTwins(book: Book, { rows }: Records): Promise<void> {
     book,
     'twin',
     found.map((key) => ({
-      ...{ key, cause: 'twin', columns: [], mirrored: null, isCured: false, cure: null },
+      key,
+      cause: 'twin',
+      columns: [],
+      mirrored: null,
+      isCured: false,
+      cure: null,
       version: versionOf.get(key) ?? null,
     })),
   )
@@ -277,7 +286,9 @@ async function lookAtFallen(book: Book): Promise<void> {
     if (other) await setAside(book, found.record, twinReason(found.record, other))
   }
   const line = (cause: Cause, cure: string | null) => (difference: Difference) => ({
-    ...{ ...difference, cause, cure },
+    ...difference,
+    cause,
+    cure,
     isCured: false,
   })
   await record(book, 'twin', twins.map(line('twin', null)))

@@ -180,7 +180,11 @@ const repeatedError = ({ service, authUrl }: SignInOptions, notBefore: Date): Up
   errorOf(
     { method: 'POST', url: tokenUrl(authUrl) },
     {
-      ...{ code: 'UPSTREAM_TOKEN_REPEATED', status: 401, retryable: true, mayHaveArrived: false, notBefore },
+      code: 'UPSTREAM_TOKEN_REPEATED',
+      status: 401,
+      retryable: true,
+      mayHaveArrived: false,
+      notBefore,
       problem: `the ${service} service rejects its token, and the identity provider hands out the same one again from its cache. Tidemark signs in again at ${notBefore.toISOString()}.`,
     },
   )

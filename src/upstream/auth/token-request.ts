@@ -94,7 +94,10 @@ function refusedOrPassing(service: ServiceName, request: HttpRequest, error: Ups
   if (error.retryable || error.code === 'UPSTREAM_REDIRECT') return error
   const prefix = service === 'tracking' ? 'TRACKING_' : ''
   return signInError(request, {
-    ...{ status: error.status, excerpt: error.excerpt, said: error.said, body: error.body },
+    status: error.status,
+    excerpt: error.excerpt,
+    said: error.said,
+    body: error.body,
     problem: `the identity provider refuses the sign-in of the ${service} service (status ${error.status}). Check ${prefix}SUBJECT_ID, ${prefix}API_KEY and ${prefix}AUTH_URL. Production and stage have different ones.`,
   })
 }
@@ -103,8 +106,12 @@ function refusedOrPassing(service: ServiceName, request: HttpRequest, error: Ups
 const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError =>
   new UpstreamError({
     code: cause.code === 'UPSTREAM_ASKS_LATER' ? 'UPSTREAM_SIGN_IN_ASKS_LATER' : 'UPSTREAM_SIGN_IN_AWAY',
-    ...{ method: cause.method, path: cause.path, status: cause.status, notBefore: cause.notBefore },
-    ...{ retryable: true, mayHaveArrived: false },
+    method: cause.method,
+    path: cause.path,
+    status: cause.status,
+    notBefore: cause.notBefore,
+    retryable: true,
+    mayHaveArrived: false,
     problem: `the sign-in of the ${service} service failed: ${cause.problem}`,
     cause,
   })

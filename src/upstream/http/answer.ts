@@ -99,7 +99,8 @@ function restAskedFor({ status, headers, receivedAtMs }: HttpAnswer) {
   return askedMs <= longestMs
     ? { notBefore: new Date(askedMs), isLong: false, says: until }
     : {
-        ...{ notBefore: new Date(longestMs), isLong: true },
+        notBefore: new Date(longestMs),
+        isLong: true,
         says: `${until} Tidemark waits an hour and then tries once.`,
       }
 }

@@ -72,8 +72,12 @@ export function afterFailed(before: CircuitState | null, asker: Asker, failure: 
   const isOpen = state.host === null && (known?.opening != null || failures >= failuresThatCount)
   const opening = isOpen ? again(known?.opening ?? null) : (known?.opening ?? null)
   const failing: Failing = {
-    ...{ source: asker.source, failures, told, opening },
-    ...{ sinceMs: known?.sinceMs ?? startedMs, lastFailureMs: nowMs },
+    source: asker.source,
+    failures,
+    told,
+    opening,
+    sinceMs: known?.sinceMs ?? startedMs,
+    lastFailureMs: nowMs,
   }
   const askers = { ...remembered(state, nowMs), [asker.name]: failing }
   if (state.host !== null) return { ...state, recent, host: again(state.host), askers }
@@ -131,7 +135,7 @@ export function afterAnswered(
     [source]: nowMs,
   }
   if (before.host === null)
-    return { ...{ recent: lastOf(before.recent + ones), host: null }, askers: others, answered }
+    return { recent: lastOf(before.recent + ones), host: null, askers: others, answered }
   const mayTry = ([name, failing]: [string, Failing]): [string, Failing] => [
     name,
     {
@@ -141,7 +145,9 @@ export function afterAnswered(
     },
   ]
   return {
-    ...{ recent: ones, host: null, answered },
+    recent: ones,
+    host: null,
+    answered,
     askers: Object.fromEntries(Object.entries(others).map(mayTry)),
   }
 }

@@ -97,7 +97,8 @@ function openHost(host: string, { clock, shared }: Options) {
     looking = null
   }
   return {
-    ...{ keep, nowMs },
+    keep,
+    nowMs,
     state: () => state,
     /** By its own clock. */
     answeredMs: () => answeredMs,
@@ -132,6 +133,13 @@ function openHost(host: string, { clock, shared }: Options) {
 
 type Place = Omit<Options, 'shared'> & { readonly host: string; readonly longestMs: number }
 
+/** Of an exchange, by the clock that all workers share. */
+function sharedTimes(known: Host, clock: Clock, startedMs: number) {
+  const nowMs = known.nowMs()
+  const aheadMs = nowMs - clock.now()
+  return { nowMs, startedMs: startedMs + aheadMs, answeredMs: known.answeredMs() + aheadMs }
+}
+
 function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit, host, longestMs }: Place) {
   const reportAnswered = openReport(known, asker)
 
@@ -156,15 +164,10 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
       async failed(told: Told) {
         end()
         const recent = known.note(false)
-        await known.change((before) => {
-          const nowMs = known.nowMs()
-          const aheadMs = nowMs - clock.now()
-          const failure = {
-            ...{ nowMs, startedMs: startedMs + aheadMs, answeredMs: known.answeredMs() + aheadMs },
-            ...{ told: shortened(told), recent, policy, random: Math.random() },
-          }
-          return { after: afterFailed(before, asker, failure) }
-        })
+        const failed = { told: shortened(told), recent, policy, random: Math.random() }
+        await known.change((before) => ({
+          after: afterFailed(before, asker, { ...failed, ...sharedTimes(known, clock, startedMs) }),
+        }))
       },
     }
   }
@@ -251,8 +254,11 @@ function leftAloneError(request: HttpRequest, { whose, told }: Held, until: Date
     whose === 'host' ? `requests of several sources to ${request.url.host} fail` : 'it failed again and again'
   const last = told === null ? '' : ` The last failure: ${told.problem}`
   return errorOf(request, {
-    ...{ code: 'UPSTREAM_LEFT_ALONE', status: told?.status ?? null, notBefore: until },
-    ...{ retryable: true, mayHaveArrived: false },
+    code: 'UPSTREAM_LEFT_ALONE',
+    status: told?.status ?? null,
+    notBefore: until,
+    retryable: true,
+    mayHaveArrived: false,
     problem: `not sent, because ${why}. One request of all workers tries again at ${until.toISOString()}, and all go on once it is answered.${last}`,
   })
 }

@@ -66,13 +66,15 @@ export function tooLargeError(request: Asked, what: string): UpstreamError {
 
 export const noRoomError = (request: Asked, bytes: number, mostBytes: number): UpstreamError =>
   errorOf(request, {
-    ...{ code: 'UPSTREAM_NO_ROOM', retryable: true },
+    code: 'UPSTREAM_NO_ROOM',
+    retryable: true,
     problem: `the answer has ${inMegabytes(bytes)} or more, and together with other answers at the same time that is more than the ${inMegabytes(mostBytes)} that Tidemark keeps for all of them. It is asked for again. If this stays, set a smaller PAGE_SIZE, or give Tidemark more memory.`,
   })
 
 export const unpagedError = (request: Asked, mostBytes: number): UpstreamError =>
   errorOf(request, {
-    ...{ code: 'UPSTREAM_UNPAGED', retryable: false },
+    code: 'UPSTREAM_UNPAGED',
+    retryable: false,
     problem: `more than ${mostBytes} bytes came for PageSize=${request.url.searchParams.get('PageSize')}, as if everything there is: the upstream does not know what Sorts or Filters names, and leaves paging out. Reading went no further.`,
   })
 
@@ -107,17 +109,20 @@ function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): M
     return { ...beforeSending, code: 'UPSTREAM_TIMEOUT', problem: `no connection to ${host} in time.` }
   if (timedOutAt || code === 'ETIMEDOUT')
     return {
-      ...{ ...underWay, code: 'UPSTREAM_TIMEOUT' },
+      ...underWay,
+      code: 'UPSTREAM_TIMEOUT',
       problem: `no complete answer in time. If answers are slow, raise REQUEST_TIMEOUT or set a smaller PAGE_SIZE.`,
     }
   if (isAboutCertificates(code))
     return {
-      ...{ ...beforeSending, retryable: false },
+      ...beforeSending,
+      retryable: false,
       problem: `the TLS certificate of ${host} is not accepted (${code}). Check the URL, or name the certificate of its authority in EXTRA_CA_FILE.`,
     }
   if (code === 'EPROTO')
     return {
-      ...{ ...beforeSending, retryable: false },
+      ...beforeSending,
+      retryable: false,
       problem: `${host} does not speak TLS on this port. Check whether the URL should begin with http:// or have another port.`,
     }
   const known = unreachable[code]
@@ -129,7 +134,8 @@ function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): M
       problem: `the answer was cut off or damaged (${code}).`,
     }
   return {
-    ...{ ...underWay, code: 'UPSTREAM_UNREACHABLE' },
+    ...underWay,
+    code: 'UPSTREAM_UNREACHABLE',
     problem: `the connection to ${host} broke before an answer came (${code}).`,
   }
 }

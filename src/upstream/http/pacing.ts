@@ -148,7 +148,8 @@ async function takeAll(
   const perSecond = first.requestsPerSecond()
   const isLow = lowPriority && perSecond === null
   await first.budget.take(perSecond, signal, {
-    ...{ lowPriority, soon },
+    lowPriority,
+    soon,
     meanwhile: (next) => takeAll(rest, signal, { lowPriority: isLow, soon: next }),
   })
 }
@@ -180,12 +181,19 @@ export async function sendWatched(
 
 const overtakenError = (request: HttpRequest) =>
   errorOf(request, {
-    ...{ code: 'UPSTREAM_TIMEOUT', status: null, retryable: true, mayHaveArrived: true },
+    code: 'UPSTREAM_TIMEOUT',
+    status: null,
+    retryable: true,
+    mayHaveArrived: true,
     problem: 'no answer, while the host has answered other requests since.',
   })
 
 const notSentError = (request: HttpRequest, { code, status, untilMs, problem }: Pause) =>
   errorOf(request, {
-    ...{ code, status, notBefore: new Date(untilMs), retryable: true, mayHaveArrived: false },
+    code,
+    status,
+    notBefore: new Date(untilMs),
+    retryable: true,
+    mayHaveArrived: false,
     problem: `not sent, because of an earlier answer: ${problem}`,
   })

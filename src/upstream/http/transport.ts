@@ -101,10 +101,9 @@ export function openTransport(options: TransportOptions) {
 
   async function read(request: HttpRequest, signal: AbortSignal, take: Take): Promise<AnswerHead> {
     const { url } = request
-    const answer = await readAnswerOf({
-      ...{ url, headers: { ...ownHeaders, ...request.headers }, agents: kept.of(url), take, signal },
-      ...{ connectMs, requestMs: requestTimeoutMs },
-    })
+    const headers = { ...ownHeaders, ...request.headers }
+    const limits = { connectMs, requestMs: requestTimeoutMs }
+    const answer = await readAnswerOf({ url, headers, agents: kept.of(url), take, signal, ...limits })
     return { status: answer.statusCode ?? 0, headers: answer.headers }
   }
 
@@ -132,11 +131,9 @@ export function openTransport(options: TransportOptions) {
       const body = openBody(spare, freeChunks)
       const share = memory.open()
       const expectedBytes = () => lengths.expected(request.url)
-      const take = takeInto({
-        ...{ maxResponseBytes, memory, request, body, share, signal, expectedBytes },
-        // Shorter than the limit for the whole request, so that the error names the memory and not the time.
-        longestWaitMs: requestTimeoutMs / 2,
-      })
+      // Shorter than the limit for the whole request, so that the error names the memory and not the time.
+      const limits = { maxResponseBytes, longestWaitMs: requestTimeoutMs / 2 }
+      const take = takeInto({ ...limits, memory, request, body, share, signal, expectedBytes })
       try {
         const head = await (request.method === 'GET' ? read : write)(request, signal, take)
         lengths.note(request.url, body.size())
@@ -159,7 +156,9 @@ function answerOf(head: AnswerHead, body: Body, leave: () => void, receivedAtMs:
   const bytes = body.bytes()
   forgotten.register(bytes, leave)
   return {
-    ...{ ...head, bytes, receivedAtMs },
+    ...head,
+    bytes,
+    receivedAtMs,
     release() {
       body.release()
       leave()

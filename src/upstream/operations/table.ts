@@ -44,10 +44,18 @@ const includeFlags = {
 type Row = Omit<Operation, 'name'>
 const assignment = { service: 'assignment', query: {}, body: 'none' } as const
 const get = (path: string, query: Row['query'] = {}): Row => ({
-  ...{ ...assignment, method: 'GET', path, query, success: 200 },
+  ...assignment,
+  method: 'GET',
+  path,
+  query,
+  success: 200,
 })
 const post = (path: string, body: BodyKind = 'json'): Row => ({
-  ...{ ...assignment, method: 'POST', path, body, success: 201 },
+  ...assignment,
+  method: 'POST',
+  path,
+  body,
+  success: 201,
 })
 const put = (path: string): Row => ({ ...assignment, method: 'PUT', path, body: 'json', success: 204 })
 const putNothing = (path: string): Row => ({ ...assignment, method: 'PUT', path, success: 200 })

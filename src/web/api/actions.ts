@@ -95,8 +95,13 @@ export const apiActions: Readonly<Record<ActionName, Described>> = {
       dry_run: z.boolean().optional().describe('only says what it would take'),
     },
     z.object({
-      ...{ stream, from: digits, to: digits, id: id.optional().describe('none for a dry run') },
-      ...{ rows: amount.optional(), requests: amount.optional(), expected_ms: amount.nullable().optional() },
+      stream,
+      from: digits,
+      to: digits,
+      id: id.optional().describe('none for a dry run'),
+      rows: amount.optional(),
+      requests: amount.optional(),
+      expected_ms: amount.nullable().optional(),
     }),
   ),
   rewind: action(
@@ -202,7 +207,9 @@ export const apiActions: Readonly<Record<ActionName, Described>> = {
       until: moment.optional(),
     },
     z.object({
-      ...{ name: z.string(), role: z.enum(roles), until: time.nullable() },
+      name: z.string(),
+      role: z.enum(roles),
+      until: time.nullable(),
       token: z.string().describe('it is told only here'),
     }),
   ),
@@ -211,8 +218,12 @@ export const apiActions: Readonly<Record<ActionName, Described>> = {
 
 /** Of `{stream}` and others: what an address names. */
 const named: Readonly<Record<string, string>> = {
-  ...{ streams: 'stream', backfills: 'id', quarantine: 'target', alerts: 'receiver' },
-  ...{ sessions: 'id', tokens: 'name' },
+  streams: 'stream',
+  backfills: 'id',
+  quarantine: 'target',
+  alerts: 'receiver',
+  sessions: 'id',
+  tokens: 'name',
 }
 /** Each address, as the description writes it: `/streams/{stream}/pause`. */
 export const apiActionPaths = actionPaths.map(

@@ -50,7 +50,9 @@ export function describeApi(version: string) {
       $schema: _,
       ...own
     } = z.toJSONSchema(schema, {
-      ...{ unrepresentable: 'any', io: 'input', target: 'draft-2020-12' },
+      unrepresentable: 'any',
+      io: 'input',
+      target: 'draft-2020-12',
     })
     Object.assign(schemas, toComponents($defs))
     return toComponents(own)
@@ -59,7 +61,9 @@ export function describeApi(version: string) {
   return {
     openapi: '3.1.0',
     info: {
-      ...{ title: 'Tidemark', version, license: { name: 'MIT', identifier: 'MIT' } },
+      title: 'Tidemark',
+      version,
+      license: { name: 'MIT', identifier: 'MIT' },
       description:
         'What the console shows, as the documents that the terminal prints with `--json`, and what can be done there. Actions are recorded. Doing one again does no harm: it changes nothing, or is refused because things stand otherwise by then.',
     },
@@ -81,7 +85,8 @@ export function describeApi(version: string) {
       ),
       securitySchemes: {
         token: {
-          ...{ type: 'http', scheme: 'bearer' },
+          type: 'http',
+          scheme: 'bearer',
           description:
             'A token that was made for a person or a program, ADMIN_TOKEN, or VIEWER_TOKEN to read',
         },
@@ -119,7 +124,10 @@ function describePaths(schemaOf: (schema: z.ZodType) => Schema): Record<string, 
   const parameters = schemaOf(record.asked)
   paths[comparePath] = {
     post: operation(comparePath, {
-      ...{ ...compares, parameters, body: null, answer: schemaOf(recordStory) },
+      ...compares,
+      parameters,
+      body: null,
+      answer: schemaOf(recordStory),
       refusals: [404, 409, 413, 415],
     }),
   }
@@ -171,7 +179,9 @@ function operation(
     description: `Needs the role ${role}.`,
     tags: [path.split('/')[1]],
     parameters: Object.entries(properties).map(([name, { description, ...schema }]) => ({
-      ...{ name, in: inPath.includes(name) ? 'path' : 'query', schema },
+      name,
+      in: inPath.includes(name) ? 'path' : 'query',
+      schema,
       ...(description !== undefined && { description }),
       required: inPath.includes(name) || required.includes(name),
     })),

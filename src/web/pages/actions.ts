@@ -21,10 +21,13 @@ export const actionsPage: Page = {
 </p>
 ${filterForm('/actions', [select('Stream', 'stream', statusQueries.streams, stream)], { range, kept: { stream } })}
 ${await listPart({
-  ...{ path: '/actions', query, kept: { stream, ...range.kept } },
+  path: '/actions',
+  query,
+  kept: { stream, ...range.kept },
   names: { list: 'actions', first: 'Newest', next: 'Older' },
   read: byId(50, (before, limit) => statusQueries.actions({ stream, from, to, before, limit })),
-  ...{ caption: 'Actions, the newest first', columns: columns(now) },
+  caption: 'Actions, the newest first',
+  columns: columns(now),
   empty: 'Nobody has done anything here in this time.',
   more: html`<a class="btn" href="/actions.ndjson">All as NDJSON</a>`,
 })}`

@@ -163,7 +163,8 @@ function receiverFields(
   const isKept = said?.sealed !== undefined
   const secret = (title: string, name: 'webhook' | 'key' | 'password', isNeeded = true) =>
     fields.secret({
-      ...{ name, title },
+      name,
+      title,
       hint: isKept
         ? 'leave it empty to keep it'
         : name === 'webhook' && 'a secret, so it is hidden while you type: paste it',
@@ -195,7 +196,9 @@ const formats = [
 const nameField = (fields: FormFields, name: string | null, example: string): Html =>
   name === null
     ? fields.line({
-        ...{ name: 'target', title: 'Name', hint: 'letters, digits, _ and -, a letter first' },
+        name: 'target',
+        title: 'Name',
+        hint: 'letters, digits, _ and -, a letter first',
         more: html`required maxlength="40" pattern="[A-Za-z][A-Za-z0-9_\\-]*" placeholder="${example}" title="letters, digits, _ and -, a letter first"`,
       })
     : hidden('target', name)
@@ -262,7 +265,11 @@ function ruleFields(
 ): Html {
   const narrowed = (name: string, title: string, words: readonly string[]) =>
     fields.checks({
-      ...{ name, title, isFolded: true, meanings, value: said?.[name] },
+      name,
+      title,
+      isFolded: true,
+      meanings,
+      value: said?.[name],
       choices: words.map((one) => [one, wordsOf[one] ?? one] as const),
     })
   const line = (name: string, title: string, hint: string, more?: Html) =>
@@ -272,7 +279,9 @@ function ruleFields(
   const only = receivers.length === 1 ? receivers[0] : undefined
   const many = 30
   return html`<div class="dialogue">${hidden('target', name)}${fields.checks({
-    ...{ name: 'to', title: 'Tell', value: said?.to ?? only },
+    name: 'to',
+    title: 'Tell',
+    value: said?.to ?? only,
     choices: receivers.map((one) => [one, one] as const),
   })}
 ${narrowed('kinds', 'Only of some kinds of problems…', kindWords)}

@@ -21,7 +21,11 @@ export const changesPage: Page = {
     const range = rangeIn(query, now, null)
     const kept = { stream, column }
     const found = await statusQueries.changes({
-      ...{ stream, column, from: range.from, to: range.to, limit: most },
+      stream,
+      column,
+      from: range.from,
+      to: range.to,
+      limit: most,
       after: cursorIn(query.get('before')),
     })
     const { changes, next, isCut } = found
@@ -30,10 +34,13 @@ ${keptFor(streams, found.kept)}
 ${found.ended.map((one) => html`<p class="note">The history of ${one.stream} ends at ${time(one.at)}: rows were written later, and what changed in them, if anything, is not here.</p>`)}
 ${filterForm('/changes', [select('Stream', 'stream', streams, stream), columnField(column)], { range, kept })}
 ${await listPart({
-  ...{ path: '/changes', query, kept: { ...kept, ...range.kept } },
+  path: '/changes',
+  query,
+  kept: { ...kept, ...range.kept },
   names: { list: 'changes', first: 'Newest', next: 'Older' },
   read: async () => ({ rows: changes, next: next && `${next.micros} ${next.stream} ${next.key}` }),
-  ...{ caption: `Changes, ${range.words}, the newest first`, columns: columns(now) },
+  caption: `Changes, ${range.words}, the newest first`,
+  columns: columns(now),
   empty: next === null ? 'No such change in this time, as far as the past is kept.' : 'Nothing found so far.',
   more: isCut && html`<p class="quiet">The search was stopped after a second. “Older” goes on.</p>`,
 })}`

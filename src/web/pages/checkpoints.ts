@@ -42,10 +42,13 @@ export async function checkpointList(
 ${filterForm(path, choices, { range, kept })}
 ${isAll && (await backfillList(context, stream))}
 ${await listPart({
-  ...{ path, query, kept: { ...kept, ...range.kept } },
+  path,
+  query,
+  kept: { ...kept, ...range.kept },
   names: { list: 'checkpoints', first: 'Newest', next: 'Older' },
   read: byId(pageSize, (before, limit) => statusQueries.checkpoints({ stream, before, from, to, limit })),
-  ...{ caption: 'Checkpoints, the newest first', columns: checkpointColumns(context) },
+  caption: 'Checkpoints, the newest first',
+  columns: checkpointColumns(context),
   empty: isAll
     ? `There is no checkpoint${stream === null ? '' : ` of ${stream}`} yet. The first run makes one.`
     : 'No checkpoint of this time is kept.',

@@ -23,14 +23,18 @@ export const eventsPage: Page = {
 </p>
 ${filterForm('/events', [select('Stream', 'stream', streams, stream)], { range, kept: { stream }, usual: 'week' })}
 ${await listPart({
-  ...{ path: '/events', query, kept: { stream, ...range.kept }, beginsAt: 'after' },
+  path: '/events',
+  query,
+  kept: { stream, ...range.kept },
+  beginsAt: 'after',
   names: { list: 'events', first: 'Newest', next: 'Older' },
   read: byId(most, async (after, limit) => {
     const skip = Number(after ?? 0)
     const found = await statusQueries.happenings({ ...range, stream, skip, limit })
     return found.map((one, index) => ({ ...one, id: String(skip + index + 1) }))
   }),
-  ...{ caption: `Events, ${range.words}, the newest first`, columns: columns(now) },
+  caption: `Events, ${range.words}, the newest first`,
+  columns: columns(now),
   empty: 'Nothing out of the ordinary in this time.',
 })}`
   },

@@ -24,7 +24,9 @@ export const peoplePage: Page = {
       }),
       body: html`${isOpen && readByAll}
 ${table({
-  ...{ caption: 'Signed in', columns: sessionColumns(viewer, now, own), rows: sessions },
+  caption: 'Signed in',
+  columns: sessionColumns(viewer, now, own),
+  rows: sessions,
   empty: 'Nobody is signed in.',
 })}
 ${adminForm(
@@ -34,7 +36,9 @@ ${adminForm(
   html`<p>Everybody who is signed in, you among them, has to sign in again. If somebody may know a token, revoke or change the token: the sessions that began with it end, too.</p><button class="harm">End all sessions</button>`,
 )}
 ${table({
-  ...{ caption: 'Tokens of single people and programs', columns: tokenColumns(viewer, now), rows: tokens },
+  caption: 'Tokens of single people and programs',
+  columns: tokenColumns(viewer, now),
+  rows: tokens,
   empty: 'There are no tokens of single people or programs.',
 })}
 ${adminForm(viewer, '/tokens/create', 'Make a token…', (fields) => tokenFields(fields, now))}`,
@@ -58,12 +62,16 @@ const tokenNames =
 const tokenFields = (fields: FormFields, now: Date): Html =>
   html`<div class="dialogue"><p>A token lets one person or program in, until it ends or is revoked. It is shown once: Tidemark keeps only its hash.</p>
 ${fields.line({
-  ...{ name: 'target', title: 'Name', hint: tokenNames },
+  name: 'target',
+  title: 'Name',
+  hint: tokenNames,
   more: html`required maxlength="60" pattern="[a-z0-9]([a-z0-9._@\\-]*[a-z0-9])?" placeholder="nightly-report" title="small letters, digits, and . _ @ - between them"`,
 })}
 ${fields.choice({ name: 'role', title: 'May', choices: roleChoices })}
 ${fields.line({
-  ...{ name: 'until', title: 'Ends on', hint: 'at midnight UTC; empty: when it is revoked' },
+  name: 'until',
+  title: 'Ends on',
+  hint: 'at midnight UTC; empty: when it is revoked',
   value: new Date(now.getTime() + usualMs).toISOString().slice(0, 10),
   more: html`type="date"`,
 })}

@@ -38,7 +38,10 @@ ${quarantineForms(viewer, stream, { ...whole, canBeTried: streams.includes(strea
 </section>`
 }
 ${await listPart({
-  ...{ path: '/quarantine', query, kept: { stream, ...range.kept }, beginsAt: 'after' },
+  path: '/quarantine',
+  query,
+  kept: { stream, ...range.kept },
+  beginsAt: 'after',
   names: { list: 'records', first: 'Oldest', next: 'Newer' },
   read: byId(30, (after, limit) =>
     statusQueries.quarantine(
@@ -46,7 +49,8 @@ ${await listPart({
       { after: after ?? '0', limit, mostCharacters: mostCharacters + 1, from, to },
     ),
   ),
-  ...{ caption: 'Records in quarantine, the oldest first', columns: columns(now, viewer, streams) },
+  caption: 'Records in quarantine, the oldest first',
+  columns: columns(now, viewer, streams),
   empty: emptyIn(stream, from !== null || to !== null),
 })}`
   },

@@ -87,7 +87,8 @@ ${actionForm(
   ) => html`<input type="hidden" name="to-version" value="${to}"><input type="hidden" name="seen" value="${from}">
 ${fields.text({ name: 'reason', title: 'Why' })}
 ${fields.line({
-  ...{ name: 'confirm', title: 'Type the name of the stream' },
+  name: 'confirm',
+  title: 'Type the name of the stream',
   more: html`required autocapitalize="off" spellcheck="false" placeholder="${stream}"`,
 })}
 <div class="bar"><button class="harm">Move the position back</button><a class="btn" href="/streams/${stream}">Cancel</a></div>`,

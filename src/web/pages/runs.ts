@@ -48,8 +48,10 @@ export async function runsList(
   const picked = chosenIn(query, statusQueries.streams)
   const range = rangeIn(query, now, null)
   const filter = {
-    ...{ from: range.from, to: range.to },
-    ...{ stream: stream ?? picked.stream, kind: picked.kind },
+    from: range.from,
+    to: range.to,
+    stream: stream ?? picked.stream,
+    kind: picked.kind,
     outcome: chosen(query, 'outcome', runOutcomes),
   }
   const kept = { stream: stream === null ? filter.stream : null, kind: filter.kind, outcome: filter.outcome }
@@ -63,10 +65,13 @@ export async function runsList(
     { range, kept },
   )}
 ${await listPart({
-  ...{ path, query, kept: { ...kept, ...range.kept } },
+  path,
+  query,
+  kept: { ...kept, ...range.kept },
   names: { list: 'runs', first: 'Newest', next: 'Older' },
   read: byId(50, (before, limit) => statusQueries.runs(filter, { before, limit })),
-  ...{ caption: 'Runs, the newest first', columns: columns(now, stream === null) },
+  caption: 'Runs, the newest first',
+  columns: columns(now, stream === null),
   empty: 'No run matches. Widen the filter to see others.',
 })}`
 }

@@ -108,7 +108,9 @@ const columns = ({ viewer, now, source: whose }: Shown, caption: string): readon
         '/settings/set',
         (fields) =>
           html`<input type="hidden" name="target" value="${keyIn(whose, name)}">${fields.line({
-            ...{ name: 'value', title: 'Value', hint: form.replaceAll('`', '') },
+            name: 'value',
+            title: 'Value',
+            hint: form.replaceAll('`', ''),
             value: isSet && value,
             more: html`placeholder="${value}" maxlength="2000" required`,
           })}${fields.line({ name: 'reason', title: 'Reason', more: html`maxlength="300" placeholder="may be empty"` })}<button>Set<span class="hidden"> ${name}</span></button>`,

@@ -10,7 +10,12 @@ import type { Page } from './layout.ts'
 import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 const tones: Readonly<Record<SourceLine['state'], Tone>> = {
-  ...{ stopped: 'bad', behind: 'warn', loading: 'busy', paused: 'idle', new: 'todo', live: 'ok' },
+  stopped: 'bad',
+  behind: 'warn',
+  loading: 'busy',
+  paused: 'idle',
+  new: 'todo',
+  live: 'ok',
 }
 const states = Object.keys(tones)
 const mostShown = 100
@@ -39,7 +44,9 @@ ${filterForm('/sources', [
   ...(tags.length > 0 ? [select('Tag', 'tag', tags, tag)] : []),
 ])}
 ${await listPart({
-  ...{ path: '/sources', query, kept: { name, state: standing, tag } },
+  path: '/sources',
+  query,
+  kept: { name, state: standing, tag },
   beginsAt: 'after',
   names: { list: 'sources', first: 'The worst', next: 'More' },
   async read(after) {

@@ -83,7 +83,9 @@ async function targetsCard(
   const targets = statusQueries.alerting().targets[stream] ?? {}
   const kept = await statusQueries.keptTargets(stream)
   const ages: Readonly<Record<string, Date | null>> = {
-    ...{ read: times.readThroughAt, settled: settledThrough(kind, times), deletions: times.deletionsKnownAt },
+    read: times.readThroughAt,
+    settled: settledThrough(kind, times),
+    deletions: times.deletionsKnownAt,
   }
   const share = (time: string, days: number) => {
     const found = kept.find((one) => one.time === time && one.days === days)

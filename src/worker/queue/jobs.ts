@@ -43,9 +43,10 @@ export type JobsOptions = Pick<
 const defaultSlots = { polls: 6, loads: 3 } as const
 const drainMs = 18_000
 const neverHeld = async () => null
+const unheard = { whatFollows: () => [], onWork() {}, onFailure() {} }
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
-  const { queue, serviceOf, heldUntil = neverHeld, workers, schedules, slots = defaultSlots, log } = options
+  const { queue, heldUntil = neverHeld, schedules, slots = defaultSlots, log } = options
   let watch: QueueWatch | null = null
   // That the queue is away is logged with the state of the parts.
   const onError = (error: Error) => {
@@ -53,7 +54,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     watch?.doubt(error)
   }
   const runs = openRunQueue(queue.driver, onError)
-  const breaker = openCircuitBreaker({ serviceOf, heldUntil, requestRun: runs.requestRun, workers, log })
+  const breaker = openCircuitBreaker({ ...options, heldUntil, requestRun: runs.requestRun })
   const mustWait = (request: QueuedRun) => !breaker.isForOthers(request) && breaker.mustWait(request)
   const planner = openPlanner({ ...options, queue: runs, mustWait, slots })
   await planner.planNow().catch(async (error) => {
@@ -64,9 +65,14 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     name,
     queue: runs.forCanaries[name],
     ...startRunWorker({
-      whatFollows: () => [],
+      ...unheard,
       ...options,
-      ...{ name, runsAtOnce: slots[name], driver: queue.driver, queue: runs, breaker, onError },
+      name,
+      runsAtOnce: slots[name],
+      driver: queue.driver,
+      queue: runs,
+      breaker,
+      onError,
       plan: planner.plan,
       onOutcome(request, outcome, durationMs) {
         options.onOutcome(request, outcome, durationMs)
@@ -83,11 +89,11 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
       await queue.prepare()
       await planner.planNow()
     },
-    onWork: () => {},
-    onFailure: () => {},
+    ...unheard,
     ...options,
     ...options.canaries,
   })
+  const wasAway = (error: Error) => log.debug({ err: error }, 'the queue was away when the worker stopped')
   /** Leaves what this worker still owes to the next one: a reconcile would otherwise come only the next day. */
   const handBack = () => Promise.all(breaker.owed().map((request) => runs.requestRun(again(request))))
 
@@ -104,9 +110,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
         .then(handBack)
         .then(runs.close)
       // What waits for a queue that is away would wait for ever.
-      await withTimeout(drainMs, drained).catch((error) =>
-        log.debug({ err: error }, 'the queue was away when the worker stopped'),
-      )
+      await withTimeout(drainMs, drained).catch(wasAway)
       breaker.close()
       await queue.close()
     },
