@@ -83,10 +83,10 @@ export async function markAbsent(
 const nothing: Absences = { marked: 0, waiting: 0, blocked: 0 }
 
 export function listAbsencesOf(parts: RunParts): ListAbsences {
-  const { session, stream, seenKeys } = parts
+  const { session, seenKeys } = parts
   const { client } = session
   const compare = async (firstPage: number) => {
-    const tableSchema = await readTableSchema(client, stream)
+    const tableSchema = await parts.tableSchema()
     if (!tableSchema) return null
     const seen = await seenKeys.since(firstPage)
     return { tableSchema, seen, compared: await compareWithSeen(client, tableSchema, seen) }
