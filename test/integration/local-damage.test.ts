@@ -216,6 +216,22 @@ describe.skipIf(!hasPostgres)('what others do to a table', () => {
     for (const stream of [assignment, object]) await read(stream)
   }
 
+  it('another table that can neither be used nor set aside: what is wrong with it is told', async () => {
+    const { pool } = database
+    await loaded()
+    await pool.query(
+      `drop table mirror.assignment cascade; create table mirror.assignment (name text);
+       create view bi.assignment as select * from mirror.assignment;
+       create view public.report as select * from bi.assignment`,
+    )
+    await expect(read(assignment)).rejects.toMatchObject({
+      message: expect.stringContaining('drop view bi.assignment because other objects depend on it'),
+      cause: { message: expect.stringContaining('"assignment_id"') },
+    })
+    await pool.query('drop view public.report')
+    expect(await read(assignment)).toMatchObject({ status: 'done', isComplete: true })
+  })
+
   it('a column of another type that cuts its values: none of them stays (P4)', async () => {
     const { pool } = database
     await loaded()

@@ -177,7 +177,10 @@ export async function adoptTable(
   const isOfTable = (error: unknown): error is Error => !hasCode(error, /^(?:08|57|40|55)/)
   const cause = await unlessRefused(client, 'adopting', complete, isOfTable)
   if (cause === null) return
-  const aside = await setAside(client, stream, `drop view if exists ${inBi(stream)} restrict`)
+  const hideSql = `drop view if exists ${inBi(stream)} restrict`
+  const aside = await setAside(client, stream, hideSql).catch((error) => {
+    throw Object.assign(error, { cause })
+  })
   log.warn({ err: cause, ...aside }, 'A table that is not like those of Tidemark was set aside.')
   await watchTable(client, stream)
 }
