@@ -26,13 +26,17 @@ export function privateDirectory(parent, name) {
   }
 }
 
-// To know what kind of file each of drizzle's 200 files is, Node would read its manifest of 180 KB each time: half a second and
-// 50 MB more.
+// To know what kind of file each of them is, Node would look for it and for a manifest beside it, and of drizzle's 200 files read that of
+// 180 KB each time. What the program imports of its own is there, and of the kind that its name says.
+const own = new URL('../src/', import.meta.url).href
 registerHooks?.({
   resolve(specifier, context, next) {
-    const isNeighbour = specifier.startsWith('./') || specifier.startsWith('../')
-    if (!isNeighbour || !context.parentURL?.includes('/node_modules/drizzle-orm/'))
-      return next(specifier, context)
-    return { url: new URL(specifier, context.parentURL).href, format: 'module', shortCircuit: true }
+    const parent = context.parentURL ?? ''
+    if (!specifier.startsWith('./') && !specifier.startsWith('../')) return next(specifier, context)
+    if (parent.startsWith(own) && specifier.endsWith('.ts'))
+      return { url: new URL(specifier, parent).href, format: 'module-typescript', shortCircuit: true }
+    if (parent.includes('/node_modules/drizzle-orm/'))
+      return { url: new URL(specifier, parent).href, format: 'module', shortCircuit: true }
+    return next(specifier, context)
   },
 })
