@@ -15,6 +15,7 @@ import { type Database, openDatabase, sessionsForWorker } from '../store/server/
 import { tooFewText } from '../store/server/pooler.ts'
 import { readingConnections } from '../store/server/reading-pool.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
+import { isAssignments } from '../streams/names.ts'
 import { readRecords } from '../streams/record.ts'
 import { withPageEnds } from '../sync/lists/page-ends.ts'
 import type { Upstream } from '../upstream/client.ts'
@@ -71,7 +72,7 @@ export async function* probeService(
       yield rights.check
       const described = await probeDescribed(stream, finding, mirror)
       if (described && stream.kind !== 'changes') yield described
-      if (stream.name === 'assignment' && config.related.length > 0 && rights.received > 0)
+      if (isAssignments(stream.name) && config.related.length > 0 && rights.received > 0)
         yield await probeExtended(upstream, stream, signal)
       if (!rights.check.isFine || stream.kind !== 'changes' || rights.received === 0) continue
       const versionField = config.dictionary.now().get(stream.name)?.version ?? null

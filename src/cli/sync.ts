@@ -5,6 +5,7 @@ import { configuredStreams } from '../configured.ts'
 import { openContext, type ReadOptions, type SyncContext } from '../context.ts'
 import { readDueState } from '../store/book/due.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
+import { isAssignments, keyIn } from '../streams/names.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
@@ -50,7 +51,7 @@ type SyncedKind = (typeof syncedKinds)[number]
 const canRead: Readonly<Record<SyncedKind, (name: string, kind: Stream['kind']) => boolean>> = {
   incremental: () => true,
   lookback: (_name, kind) => kind === 'changes',
-  related: (name) => name === 'assignment',
+  related: isAssignments,
 }
 
 type Synced = RunOutcome & { readonly position: string | null }
@@ -65,11 +66,12 @@ function wantedStreams(
     throw new UsageError(
       'No related records are configured. Set RELATED=true for all of them, or name the groups you want.',
     )
+  const assignments = keyIn(config.source, 'assignment')
   const streams = wanted.filter((stream) => canRead[kind](stream.name, stream.kind))
   if (streams.length > 0) return streams
   throw new UsageError(
     kind === 'related'
-      ? 'Only assignment has related records: `tidemark sync assignment --kind related`.'
+      ? `Only ${assignments} has related records: \`tidemark sync ${assignments} --kind related\`.`
       : `A look-back needs a stream with row versions, and ${wanted.map(({ name }) => name).join(', ')} has none: it is read whole every time.`,
   )
 }

@@ -13,6 +13,7 @@ import { parseJson } from '../json/parse.ts'
 import { type Logger, redact } from '../log.ts'
 import { type NamedAssignment, readRelatedAgain } from '../store/book/related.ts'
 import { openDatabase } from '../store/server/connect.ts'
+import { isAssignments, keyIn } from '../streams/names.ts'
 import { isObject } from '../streams/record.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
@@ -30,10 +31,10 @@ import { recordedHere } from './recorded.ts'
 
 const embeddedUrlFile = '.tidemark/url'
 
-/** The stream that shows what a write changed. */
-function affectedStream({ name }: Operation): string {
-  if (name.includes('Webhook')) return 'webhook_subscription'
-  return name.includes('Note') ? 'assignment_note' : 'assignment'
+/** The stream of a source that shows what a write changed. */
+function affectedStream({ source }: Pick<Config, 'source'>, { name }: Operation): string {
+  if (name.includes('Webhook')) return keyIn(source, 'webhook_subscription')
+  return keyIn(source, name.includes('Note') ? 'assignment_note' : 'assignment')
 }
 
 export async function requestRunAfterWrite(
@@ -41,17 +42,17 @@ export async function requestRunAfterWrite(
   operation: Operation,
   assignment: NamedAssignment | null,
 ): Promise<void> {
-  const stream = affectedStream(operation)
+  const stream = affectedStream(config, operation)
   if (!streamsIn(config).some(({ name }) => name === stream)) return
   const url = config.databaseUrl ?? (await embeddedUrl())
   if (url === null) return log.debug({ stream }, 'there is no mirror here to bring up to date')
-  const wantsRelated = stream === 'assignment' && config.related.length > 0
+  const wantsRelated = isAssignments(stream) && config.related.length > 0
   const relatedOf = wantsRelated ? assignment : null
   try {
     await using opened = new AsyncDisposableStack()
     const database = opened.use(await openDatabase({ url, log }))
     // A write to a related record may leave the assignment's row version as it was, so the worker is told.
-    if (relatedOf !== null) await readRelatedAgain(database.pool, '', relatedOf)
+    if (relatedOf !== null) await readRelatedAgain(database.pool, config.source, relatedOf)
     const { redisUrl } = config
     const { driver } = opened.adopt(await openDriver({ redisUrl, database, log }), (one) => one.close())
     const runs = openRunQueue(driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
@@ -82,7 +83,10 @@ export async function callUpstream(call: Call, operation: Operation, request: An
   checkBeforeSending(call, operation, request)
   const { log, signal } = call
   const config = loadConfig(call.environment)
-  if (call.values.merge === true && privateFieldsIn(config).wanted(affectedStream(operation)).length > 0)
+  if (
+    call.values.merge === true &&
+    privateFieldsIn(config).wanted(affectedStream(config, operation)).length > 0
+  )
     throw new UsageError(
       `--merge would write the record back without the fields that DICTIONARY leaves out, and with masked ones. Give the whole record instead.`,
     )
