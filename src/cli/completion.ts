@@ -28,23 +28,22 @@ export const completion: Command = {
   },
 }
 
-/** Second words of verbs that have several. A test compares them with how each verb is used. */
-export const wordsOf: Readonly<Record<string, readonly string[]>> = {
-  alerts: ['list', 'test', 'mute', 'unmute', 'ack', 'rules'],
-  completion: ['bash', 'zsh', 'fish'],
-  contract: ['history', 'streams'],
-  deletions: ['list', 'approve', 'reject', 'undo'],
-  quarantine: ['list', 'show', 'retry', 'drop'],
-  runs: ['list', 'show'],
-  sessions: ['list', 'end'],
-  source: ['adopt'],
-  token: ['create', 'list', 'revoke'],
-  webhooks: ['definitions', 'list', 'get', 'create', 'update', 'delete'],
-  api: [
-    ...new Set(Object.values(operations).map(({ method }) => method)),
-    ...new Set(Object.values(operations).map(({ path }) => path.replaceAll(/\{.*/g, ''))),
-  ],
+const placeholders = ['stream', 'id']
+
+/** Second words of a verb, such as `list`, as its usage has them. Values of options are none, nor is what stands for something. */
+export function secondWords(usage: string): readonly string[] {
+  const bare = (usage.startsWith('<') ? usage : usage.replaceAll(/<[^<>]*>/g, '')).replaceAll(
+    /--[a-z-]+ [\w|]+/g,
+    '',
+  )
+  const found = [...bare.matchAll(/(?:^[[<]?|\| ?)([a-z]{2,})\b(?![:=…])/g)].map(([, word = '']) => word)
+  return found.filter((word) => !placeholders.includes(word))
 }
+
+const wordsOfApi: readonly string[] = [
+  ...new Set(Object.values(operations).map(({ method }) => method)),
+  ...new Set(Object.values(operations).map(({ path }) => path.replaceAll(/\{.*/g, ''))),
+]
 
 /** A verb with further words, such as the paths that the upstream describes. */
 type Completed = Command & { readonly words: readonly string[] }
@@ -53,16 +52,18 @@ type Completed = Command & { readonly words: readonly string[] }
 async function withDescribed(call: Call, commands: readonly Command[]): Promise<readonly Completed[]> {
   const operations = (await readDescriptions(call)).flatMap(({ description }) => description.operations)
   const paths = operations.map(({ path }) => path.replaceAll(/\{.*/g, ''))
-  const known = wordsOf.api ?? []
-  const words = [...new Set(paths)].filter((path) => !known.includes(path) && /^[\w./-]+$/.test(path))
+  const described = paths.filter((path) => /^[\w./-]+$/.test(path))
+  const words = [...new Set([...wordsOfApi, ...described])]
   const streams = call.catalogue.map(({ name }) => name)
   return commands.map((command) => ({
     ...command,
-    words: [...(command.name === 'api' ? words : []), ...(/stream/.test(command.usage) ? streams : [])],
+    words: [
+      ...(command.name === 'api' ? words : secondWords(command.usage)),
+      ...(/stream/.test(command.usage) ? streams : []),
+    ],
   }))
 }
 
-const candidates = ({ name, words }: Completed): readonly string[] => [...(wordsOf[name] ?? []), ...words]
 const takesFile = ({ value = '' }: Option): boolean => value.startsWith('FILE')
 /** The options whose value is a file, as a pattern of the shell. */
 const filesOf = (command: Command): string =>
@@ -92,7 +93,7 @@ ${commands
     const file =
       files && `\n      case "$prev" in ${files}) COMPREPLY=($(compgen -f -- "$cur")); return ;; esac`
     return `    ${command.name})${file}
-      words=${quoted(candidates(command).join(' '))}
+      words=${quoted(command.words.join(' '))}
       options=${quoted(options.join(' '))} ;;`
   })
   .join('\n')}
@@ -125,7 +126,7 @@ ${commands
     const files = filesOf(command)
     const file = files && `\n      [[ $words[CURRENT-1] == (${files}) ]] && { _files; return }`
     return `    ${command.name})${file}
-      found=(${candidates(command).map(quoted).join(' ')})
+      found=(${command.words.map(quoted).join(' ')})
       options=(${options.join(' ')}) ;;`
   })
   .join('\n')}
@@ -145,7 +146,7 @@ if [[ $funcstack[1] == _tidemark ]]; then _tidemark "$@"; else compdef _tidemark
       'complete -c tidemark -f',
       ...commands.flatMap((command) => {
         const after = `-n ${quoted(`__fish_seen_subcommand_from ${command.name}`)}`
-        const words = candidates(command)
+        const { words } = command
         return [
           `complete -c tidemark -n __fish_use_subcommand -a ${command.name} -d ${quoted(command.summary)}`,
           ...(words.length > 0 ? [`complete -c tidemark ${after} -a ${quoted(words.join(' '))}`] : []),
