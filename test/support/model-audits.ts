@@ -225,7 +225,6 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
     async block(shortfall) {
       if (!shortfall || !mirror.blocked()) mirror.block(shortfall && '')
     },
-    wantReconcile: async () => {},
     beforehand: async () => ({
       ...{ isBlocked: mirror.blocked() !== null, marked: markedWithinDay(mirror) },
       ...{ mustLookAgain: mirror.hidden.size > 0, sweepBeganAt: sweep.beganAt },

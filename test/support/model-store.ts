@@ -302,6 +302,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
       shown: modelShownRows(mirror, begun, sweep),
       pinned: modelPinnedRecords(pins, mirror, isDoubtful, distrusted, beginEpoch),
       findings: {
+        wantReconcile: async () => {},
         async learn(learnt) {
           if (learnt.some(({ name, value }) => name === 'sorting' && value !== 'proven')) unread = null
           const restsFrom = (name: string) => beliefs.find((known) => known.name === name)?.restsFrom

@@ -80,11 +80,24 @@ export type DeletionEvidence = {
 
 const mostSamples = 20
 
-/** Of a line of tidemark.stream: within the last day, since a person last approved deletions. Too many are too many bit by bit as well (P7). */
-export const markedWithinDaySql = `(
+const markedBySql = (kinds: string) => `(
   select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
-  where run.stream = name and run.kind in ('deletions', 'reconcile', 'list') and run.started_at > now() - interval '1 day'
+  where run.stream = name and run.kind in (${kinds}) and run.started_at > now() - interval '1 day'
     and run.started_at > coalesce(deletions_approved_at, '-infinity'))`
+
+/** How many rows were marked within the last day, since a person last approved deletions. Too many are too many bit by bit as well (P7). */
+export async function markedWithinDay(client: Queryable, stream: string): Promise<number> {
+  const found = await queryRow<{ marked: number; related: number }>(client, {
+    name: 'tidemark_marked_within_day',
+    text: `select ${markedBySql(`'deletions', 'reconcile', 'list'`)} as marked, ${markedBySql(`'related'`)} as related
+      from tidemark.stream where name = $1`,
+    values: [stream],
+  })
+  const { marked = 0, related = 0 } = found ?? {}
+  if (related === 0) return marked
+  // Runs of related records count what they marked in other tables, too.
+  return Math.max(marked, Math.min(marked + related, await countFoundGone(client, stream)))
+}
 
 /** Of rows `mine` of the line `known`: found gone within the last day, since a person last decided about deletions. */
 const foundGoneSql = `mine._deleted_reason = 'absent' and mine._deleted_at > greatest(now() - interval '1 day', known.deletions_approved_at)`

@@ -5,12 +5,13 @@ import pg, { type ClientBase } from 'pg'
 import {
   type Absences,
   type AbsentRows,
+  doubtfulWith,
   type Gone,
-  isDoubtful,
   type ListAbsences,
   type MarkedBySource,
   type Shortfall,
 } from '../../sync/ports/audits.ts'
+import { markedWithinDay } from '../book/deletions.ts'
 import { touchedSql } from '../schema/own-columns.ts'
 import { qualified } from '../schema/places.ts'
 import { keepingSql, keepingWhereKept } from '../schema/row-history.ts'
@@ -130,10 +131,12 @@ async function compareWithSeen(client: ClientBase, tableSchema: TableSchema, see
 
 async function settle(client: ClientBase, tableSchema: TableSchema, seen: SeenSince, approved: number) {
   const { name } = tableSchema.stream
-  const { shortfall } = await compareWithSeen(client, tableSchema, seen)
-  const { missing } = shortfall
-  const isBlocked =
-    missing > approved && (isDoubtful(shortfall) || (await isRejected(client, name, shortfall)))
+  const compared = await compareWithSeen(client, tableSchema, seen)
+  const { missing } = compared.shortfall
+  const isMore = missing > approved
+  const tooMany = isMore ? doubtfulWith(compared.shortfall, await markedWithinDay(client, name)) : null
+  const shortfall = tooMany ?? compared.shortfall
+  const isBlocked = tooMany !== null || (isMore && (await isRejected(client, name, shortfall)))
   // Rows first and suspects after them, as everywhere.
   const marked =
     isBlocked || missing === 0

@@ -31,6 +31,7 @@ export const eraseAll = (
 ): Promise<Traces> =>
   inOneTransaction(pool, async (client) => {
     const all = noTraces()
+    if (!isDryRun) for (const { stream, keys } of erasing) await fenceOlder(client, stream, keys)
     for (const { stream, keys, ...how } of erasing) {
       const traces = await eraseKeys(client, stream, keys, how)
       for (const kind of ['rows', 'history', 'quarantine', 'notes'] as const) all[kind] += traces[kind]
@@ -39,6 +40,20 @@ export const eraseAll = (
     if (isDryRun) await client.query(`rollback; begin`)
     return all
   })
+
+/** A run that began before a row was marked may hold an answer in which its record still is: it writes no more, and is begun anew. */
+async function fenceOlder(client: ClientBase, stream: MirroredStream, keys: readonly string[]) {
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema) return
+  const { name, type } = tableSchema.key
+  await client.query(
+    `update tidemark.lease set epoch = epoch + 1
+     where stream = $1 and (run ->> 'at')::timestamptz < (
+       select max(_deleted_at) from ${qualified(stream)} as mine where mine.${pg.escapeIdentifier(name)} = any ($2::${type}[])
+     )`,
+    [stream.name, keys.filter(keyCheck(type))],
+  )
+}
 
 /** `keepsRows`: the records exist upstream, and their rows stay, with the last line of their past. Within a transaction. */
 async function eraseKeys(

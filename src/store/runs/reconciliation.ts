@@ -11,10 +11,10 @@ import type {
   WatchedField,
 } from '../../sync/ports/audits.ts'
 import { livePosition } from '../book/checkpoints.ts'
-import { type MissingEvidence, markedWithinDaySql } from '../book/deletions.ts'
+import { type MissingEvidence, markedWithinDay } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
 import { distrustedHash, readTableSchema, versionSql } from '../schema/table-schema.ts'
-import { arraysOf, queryColumn, queryRow, queryRows, queryValue } from '../server/query.ts'
+import { arraysOf, queryColumn, queryRow, queryRows } from '../server/query.ts'
 import { emptyTableSql } from '../server/session.ts'
 import { absentTable, keysAfter } from './absences.ts'
 import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'
@@ -22,13 +22,14 @@ import { type Comparison, startComparison } from './comparison.ts'
 import { spreadOf } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
 import { compareAgain, recordMissedRows, setVolatile } from './run-findings.ts'
+import { blockingOf } from './shown-rows.ts'
 
 export function reconciliationOf(parts: RunParts): Reconciliation {
   const { session, stream } = parts
   const { client, lease, fenced, fencedAfterWrites } = session
   return {
     ...comparisonOf(parts),
-    markedBefore: () => markedBefore(parts),
+    markedBefore: () => session.alone(() => markedWithinDay(client, stream.name)),
     noteMended: (stillFallen) =>
       fenced(async () => {
         await client.query(
@@ -155,6 +156,7 @@ export function verificationOf(parts: RunParts): Verification {
   let hasSuspects = false
   return {
     ...comparisonOf(parts),
+    beforehand: blockingOf(parts).beforehand,
     suspect: (found) =>
       afterWrites(async () => {
         if (!hasSuspects) await client.query(emptyTableSql(suspectTable, 'key text primary key, record text'))
@@ -218,9 +220,4 @@ async function randomKeys({ session, stream }: RunParts, limit: number): Promise
      where _deleted_at is null order by random() limit $1`,
     [limit],
   )
-}
-
-async function markedBefore({ session, stream }: RunParts): Promise<number> {
-  const marked = `select ${markedWithinDaySql} from tidemark.stream where name = $1`
-  return (await session.alone(() => queryValue<number>(session.client, marked, [stream.name]))) ?? 0
 }

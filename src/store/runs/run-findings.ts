@@ -27,6 +27,16 @@ export function openFindings(
         await learn(client, stream, beliefs)
       })
     },
+    async wantReconcile() {
+      await fenced(() =>
+        client.query(
+          `update tidemark.stream set reconcile_wanted_at = case
+             when reconcile_wanted_at > coalesce(last_reconcile_at, '-infinity') then reconcile_wanted_at else now() end
+           where name = $1`,
+          [stream],
+        ),
+      )
+    },
     async setKeyField(field) {
       await fenced(() =>
         client.query('update tidemark.stream set key_field = $2 where name = $1', [stream, field]),

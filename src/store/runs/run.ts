@@ -282,9 +282,11 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
     try {
       const isIdle = end.status === 'done' && hasChangedNothing(totals, positions.start)
       await writers.flushDictionaries(pool, isIdle)
-      await positions.end(pool, end)
+      // What was read counts only where its rows are: another server may have taken over since, and lack the last of them.
+      const client = end.status === 'failed' ? pool : session.client
+      await positions.end(client, end)
       const ended = { ...end, isIdle, steps: recorder.steps(end) }
-      const hasDoubts = await endRun(pool, session.lease, ending.line, totals, ended)
+      const hasDoubts = await endRun(client, session.lease, ending.line, totals, ended)
       if (hasDoubts) await endDoubts(session.client, stream)
       if (!isIdle) await options.afterChange(stream.name)
       await hint(pool, stream, totals)

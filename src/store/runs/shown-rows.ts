@@ -9,11 +9,11 @@ import {
   type ShownRows,
   type Slice,
 } from '../../sync/ports/audits.ts'
-import { markedWithinDaySql } from '../book/deletions.ts'
+import { markedWithinDay } from '../book/deletions.ts'
 import { isUnexplainedSql } from '../book/symptoms.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
-import { arraysOf, queryColumn, queryCount, queryRow, queryValue } from '../server/query.ts'
+import { arraysOf, queryAny, queryColumn, queryRow, queryValue } from '../server/query.ts'
 import { statementName } from '../server/session.ts'
 import { isOlderSql, markAbsent, noteThere } from './absences.ts'
 import { storeBlockedDeletions } from './blocked-deletions.ts'
@@ -148,43 +148,36 @@ function lookedAgainOf(parts: RunParts): Pick<ShownRows, 'hiddenKeys' | 'noteThe
   }
 }
 
+/** A person has to decide about deletions, or keeps the rows. */
+const areBlocked = (client: ClientBase, stream: string): Promise<boolean> =>
+  queryAny(client, 'select from tidemark.stream where name = $1 and blocked_deletions is not null', [stream])
+
+type Beforehand = Awaited<ReturnType<ShownRows['beforehand']>>
+
 /** The half of ShownRows that blocks deletions, when too many rows vanished at once to be believed. */
-function blockingOf({
-  session,
-  stream,
-}: RunParts): Pick<ShownRows, 'block' | 'wantReconcile' | 'beforehand'> {
+export function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'beforehand'> {
   const { client } = session
   return {
     // This run saw only a part of the list, so it does not replace what a reconcile blocked or a person rejected.
     block: (shortfall) =>
       session.fencedAfterWrites(async () => {
-        const blocked = 'select from tidemark.stream where name = $1 and blocked_deletions is not null'
-        if (shortfall === null || (await queryCount(client, blocked, [stream.name])) === 0)
+        if (shortfall === null || !(await areBlocked(client, stream.name)))
           await storeBlockedDeletions(client, stream.name, shortfall)
       }),
-    async wantReconcile() {
-      await session.fenced(() =>
-        client.query(
-          `update tidemark.stream set reconcile_wanted_at = case
-             when reconcile_wanted_at > coalesce(last_reconcile_at, '-infinity') then reconcile_wanted_at else now() end
-           where name = $1`,
-          [stream.name],
-        ),
-      )
-    },
     async beforehand() {
-      const found = await session.alone(() =>
-        queryRow<Awaited<ReturnType<ShownRows['beforehand']>>>(client, {
+      return await session.alone(async () => {
+        const found = await queryRow<Omit<Beforehand, 'marked'>>(client, {
           name: 'tidemark_before_search',
-          text: `select blocked_deletions is not null as "isBlocked", ${markedWithinDaySql} as marked, sweep_began_at as "sweepBeganAt",
+          text: `select blocked_deletions is not null as "isBlocked", sweep_began_at as "sweepBeganAt",
              exists (
                select from tidemark.suspect where stream = $1 and (there_at is not null or starts_with(evidence, $2))
              ) as "mustLookAgain"
            from tidemark.stream where name = $1`,
           values: [stream.name, provenByParts],
-        }),
-      )
-      return found ?? { isBlocked: false, marked: 0, sweepBeganAt: null, mustLookAgain: true }
+        })
+        const marked = await markedWithinDay(client, stream.name)
+        return { ...(found ?? { isBlocked: false, sweepBeganAt: null, mustLookAgain: true }), marked }
+      })
     },
   }
 }
@@ -341,7 +334,7 @@ function markingOf(parts: RunParts): Pick<ShownRows, 'clock' | 'markGone'> {
       await session.afterWrites(parts.noteLine)
       const marked = await session.fencedAfterWrites(async () => {
         const tableSchema = await readTableSchema(client, stream)
-        if (!tableSchema) return 0
+        if (!tableSchema || (await areBlocked(client, stream.name))) return 0
         await noteRemoved(client, tableSchema, gone)
         const count = await markAbsent(client, tableSchema, {
           from: 'unnest($1::text[], $2::text[]) as absent (key, evidence)',

@@ -1,17 +1,20 @@
 // The incremental run of a changes stream: everything above the position, which moves as far as it is proven complete.
 
-import { type Detected, detected, largestAnswerBelief, toRecord } from '../capabilities.ts'
+import { type Detected, detected, largestAnswerBelief, toRecord, usable } from '../capabilities.ts'
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Run, StreamState } from '../ports/store.ts'
+import { currentLookback, type LookbackContext } from './lookback.ts'
 import { pinFallen } from './pinned-records.ts'
-import { readRange } from './read.ts'
+import { type ReadOutcome, readRange } from './read.ts'
 
 /** After this many disturbed passes in a row the run ends, and the position waits. */
 export const maxPasses = 5
 /** Which of the highest rows serve as anchors. If the record of one is gone, the next is looked for. */
 const ranksToAnchor = [1, 2, 4, 8, 16, 32]
 
-export function readIncremental(context: ReadingContext): Promise<RunOutcome> {
+type IncrementalContext = ReadingContext & Partial<Pick<LookbackContext, 'lookbackFloorMs'>>
+
+export function readIncremental(context: IncrementalContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'incremental' }, async (run, source) => {
     const { beliefs } = run.state
     const { from, restsFrom, told } = await takeBackFallen(run)
@@ -42,8 +45,34 @@ export function readIncremental(context: ReadingContext): Promise<RunOutcome> {
     const isNothing = reading.isComplete && reading.highestServed === null && anchors.length === 0
     if (isNothing && (await context.store.history.hasRows(context.stream.name)))
       return { ...reading, ...showsNothing }
-    return { ...reading, note: [...told, reading.note].filter(Boolean).join('; ') || null }
+    const wantsReconcile = reading.isComplete && from > 0n && mayHideLate(context, run.state, from, reading)
+    if (wantsReconcile) await run.findings.wantReconcile()
+    return {
+      ...reading,
+      wantsReconcile,
+      note: [...told, reading.note].filter(Boolean).join('; ') || null,
+    }
   })
+}
+
+/**
+ * A reading in ranges reads high versions long before the position gets there. If it took longer than a look-back is long, no look-back goes
+ * back to what became visible behind it meanwhile.
+ */
+function mayHideLate(
+  { now, lookbackFloorMs = 0 }: IncrementalContext,
+  state: StreamState,
+  from: bigint,
+  { position, inRanges = false }: Pick<ReadOutcome, 'position' | 'inRanges'>,
+): boolean {
+  const top = usable(state.beliefs, 'first_top', now())
+  // One that an earlier run began is through now.
+  const isThrough = top !== null && from < BigInt(top.value) && BigInt(top.value) <= position
+  const beganAt = isThrough ? top.testedAt : inRanges ? state.startedAt : null
+  return (
+    beganAt !== null &&
+    now().getTime() - beganAt.getTime() > currentLookback(state.lookbackMs, lookbackFloorMs)
+  )
 }
 
 /** Evidence for the version field: no answer held a record below the version that was asked for. */

@@ -67,6 +67,8 @@ export type ReadOutcome = Omit<Progress, 'share'> & {
   readonly isInconclusive: boolean
   readonly yielded: boolean
   readonly note: string | null
+  /** Several readers read ranges of versions, while the position waited for the lowest. */
+  readonly inRanges?: boolean
 }
 
 /** The upstream does not do what `neworchanged` promises; it is not asked again in this run. */
@@ -85,6 +87,7 @@ async function readChanges(
   const commits = openCommits(context, options.from)
   let transition = start(options)
   let largestBytes = 0
+  let inRanges = false
   const ranges = openRanges((reading) => rangesContextOf(context, { commits, asking, reading, largestBytes }))
   try {
     for (let hasAsked = false; ; hasAsked = true) {
@@ -93,7 +96,7 @@ async function readChanges(
       if (step !== null) context.run.progress.step(step)
       switch (action.kind) {
         case 'end':
-          return outcomeOf(reading, action)
+          return { ...outcomeOf(reading, action), inRanges }
         case 'look':
           transition = next(reading, await lookAtAnchor(context, action.anchor))
           break
@@ -120,6 +123,7 @@ async function readChanges(
           break
         }
         case 'ranges': {
+          inRanges = true
           const { end, hasYielded } = await ranges.read(reading, action)
           if (hasYielded) return gaveWay({ ...reading, position: readThrough(end.unread) })
           transition = next(reading, end)

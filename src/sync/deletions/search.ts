@@ -49,7 +49,7 @@ export async function decide(search: Search, missing: number): Promise<string | 
   if (tooMany === null && missing <= mostAtOnce) return null
   if (tooMany !== null) await run.shown.block(tooMany)
   search.wantsReconcile = true
-  await run.shown.wantReconcile()
+  await run.findings.wantReconcile()
   return tooMany !== null
     ? `blocked: the list lacks at least ${count(missing)} of ${count(living)} rows. ${review}`
     : `the list lacks ${plural(missing, 'row')} or more; none was marked, a reconcile compares the whole list first`
@@ -59,7 +59,7 @@ export async function decide(search: Search, missing: number): Promise<string | 
 
 type Looked = { readonly alive: number; readonly unclear: number }
 
-/** Looks at each of these records, and marks those that are gone (P7). */
+/** Looks at each of these records, and marks those that are gone, unless a person has to decide about deletions (P7). */
 export async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> {
   if (keys.length === 0) return { alive: 0, unclear: 0 }
   const { run, source, signal } = search
@@ -83,7 +83,8 @@ export async function lookAt(search: Search, keys: readonly bigint[]): Promise<L
   }
   await bring(search, found)
   await run.shown.noteThere(there)
-  const areGone = gone.length > 0 && (found.length > 0 || (await search.listed.areThere(signal)))
+  const mayMark = gone.length > 0 && !search.before.isBlocked
+  const areGone = mayMark && (found.length > 0 || (await search.listed.areThere(signal)))
   if (areGone) search.marked += await run.shown.markGone(gone, askedAt)
   return { alive: there.length, unclear: keys.length - found.length - (areGone ? gone.length : 0) }
 }

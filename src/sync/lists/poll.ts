@@ -45,13 +45,20 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
     }
     return withoutTwins(readRecords(records, [keyField ?? ''], null), chosenBy(stream, keyField))
   }
-  // If no row is missing, there is no deletion to prove, and no further pass is needed.
-  const isEnough = async () => (await run.absences.count(1)) === 0
+  let [pages, pagesOfPass, newInPass] = [0, 0, 0]
+  // If no row is missing, there is no deletion to prove, and no further pass is needed, unless records were new: of those a deletion may have
+  // moved one from a page that was still to come to one that was read already.
+  const isEnough = async () => {
+    const mayLackNew = pagesOfPass > 1 && newInPass > 0
+    pagesOfPass = newInPass = 0
+    return !mayLackNew && (await run.absences.count(1)) === 0
+  }
   const listing = { source, run, pageSize, signal, read }
-  let pages = 0
   const listed = await listWhole({ ...listing, isEnough, tellsTwins: true }, async (page) => {
     pages++
+    pagesOfPass++
     const written = await run.pages.commit(page, null)
+    newInPass += written.inserted
     context.onWritten?.(written, null)
   })
   const twice = pages > 1 ? await run.seen.twice(mostTwins) : []

@@ -120,8 +120,6 @@ export type ShownRows = {
   clock(): Promise<string>
   /** Remembers that too many vanished to be believed; null takes it back. */
   block(shortfall: Shortfall | null): Promise<void>
-  /** More are missing than are looked at singly: a reconcile compares the whole list before any of them is marked (P7). */
-  wantReconcile(): Promise<void>
   /** Whether a person has to decide about deletions, and how many rows were marked before, as `Reconciliation.markedBefore` tells. */
   beforehand(): Promise<{
     readonly isBlocked: boolean
@@ -203,7 +201,7 @@ export type Verification = {
   randomKeys(limit: number): Promise<readonly string[]>
   /** The live position as it is now. */
   currentPosition(): Promise<bigint>
-}
+} & Pick<ShownRows, 'beforehand'>
 
 /**
  * `missing`: no row. `stale`: the row has an older version, or is not of this record where there are no versions. `content`: the

@@ -103,7 +103,7 @@ export type RunRoles = {
   readonly related: {
     readonly backlog: RelatedBacklog
     readonly keyFields: RelatedKeyFields
-    readonly shown: Pick<ShownRows, 'clock' | 'counts' | 'markGone'>
+    readonly shown: Pick<ShownRows, 'clock' | 'counts' | 'markGone' | 'beforehand'>
   }
 }
 
@@ -219,6 +219,8 @@ export type Written = WriteCounts & {
 /** What a run writes down besides rows, fenced like them (P2). */
 export type RunFindings = {
   learn(beliefs: readonly Belief[]): Promise<void>
+  /** Only comparing the whole list shows what this run cannot: it is asked for, if that has not been done since. */
+  wantReconcile(): Promise<void>
   setKeyField(field: string): Promise<void>
   /** From here on this field is the row version. Where positions were of another one, the stream begins anew: answers true. */
   setVersionField(field: string, evidence: string): Promise<boolean>

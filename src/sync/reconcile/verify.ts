@@ -10,7 +10,7 @@ import { openShownKeys, type ShownKeys } from '../deletions/shown-keys.ts'
 import { chooseKey } from '../lists/poll.ts'
 import { type Listed, listWhole, whyUnproven } from '../lists/read-whole.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
-import { type Cause, type Difference, isDoubtful, type Shortfall } from '../ports/audits.ts'
+import { type Cause, type Difference, doubtfulWith, type Shortfall } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
 import { batches } from './prove-gone.ts'
@@ -121,11 +121,21 @@ async function verifyList(inspection: Inspection): Promise<RunReading> {
   const second = await list((page) => nameConfirmed(inspection, page))
   for (const listed of [first, second])
     if (!listed.isProven) return told(inspection, notLookedForGone(listed))
-  if (isDoubtful(shortfall) || (second.received === 0 && shortfall.missing > 0))
-    return told(inspection, tooMuchIsGone(shortfall))
+  if (second.received === 0 && shortfall.missing > 0) return told(inspection, tooMuchIsGone(shortfall))
+  const why = await whyNoneIsGone(inspection, shortfall)
+  if (why !== null) return told(inspection, why)
   await run.absent.spareShown()
   await nameAbsent(inspection)
   return told(inspection, null)
+}
+
+/** Too many at once, or bit by bit, or a person has to decide about deletions (P7). Null: those that are missing may be gone. */
+async function whyNoneIsGone({ context, run }: Inspection, shortfall: Shortfall): Promise<string | null> {
+  const { isBlocked, marked } = await run.verification.beforehand()
+  if (doubtfulWith(shortfall, marked)) return tooMuchIsGone(shortfall)
+  return isBlocked && context.repair && shortfall.missing > 0
+    ? `deletions are blocked, so no row was marked deleted. To review them: tidemark deletions list ${context.stream.name}`
+    : null
 }
 
 async function nameConfirmed(inspection: Inspection, page: Records): Promise<void> {
@@ -205,7 +215,8 @@ async function verifyAll(inspection: Inspection): Promise<RunReading> {
     for (const key of keys) await inspect(inspection, key, false)
   if (!listed.isProven) return told(inspection, notLookedForGone(listed))
   const shortfall = await run.absent.gather()
-  if (isDoubtful(shortfall)) return told(inspection, tooMuchIsGone(shortfall))
+  const why = await whyNoneIsGone(inspection, shortfall)
+  if (why !== null) return told(inspection, why)
   if (shortfall.missing > 0)
     run.progress.step(`Look up ${plural(shortfall.missing, 'missing row')} one by one`)
   for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce)))

@@ -5,7 +5,7 @@ import { type RelatedStream, relatedIn } from '../../streams/catalog.ts'
 import { assignmentsBeside, sourceIn } from '../../streams/names.ts'
 import { plural } from '../../util/text.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
-import { isDoubtful } from '../ports/audits.ts'
+import { doubtfulWith } from '../ports/audits.ts'
 import type { Due } from '../ports/related.ts'
 import type { Run } from '../ports/store.ts'
 import { type Batch, type Budget, readFamilies } from './batch.ts'
@@ -47,7 +47,7 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
   const { signal, now } = context
   const endsAtMs = now().getTime() + turnMs
   const budget: Budget = { mostBytes: batchBytes, largestBytes: 0 }
-  let asideCount = 0
+  let [asideCount, markedCount] = [0, 0]
   const note = () =>
     asideCount > 0
       ? `${plural(asideCount, 'assignment')} could not be read and will be tried again later`
@@ -61,9 +61,11 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
     }
     for (let start = 0; start < picked.length; ) {
       signal.throwIfAborted()
-      const batch = await readBatch({ ...context, budget }, run, picked.slice(start, start + batchSize))
+      const wanted = picked.slice(start, start + batchSize)
+      const batch = await readBatch({ ...context, budget, markedCount }, run, wanted)
       if (batch.bytes >= longAnswerBytes) context.freeMemory?.()
       asideCount += batch.asideCount
+      markedCount += batch.markedCount
       start += batch.doneCount
       if (context.shouldYield?.() || now().getTime() >= endsAtMs) {
         await run.backlog.noteEnd(true)
@@ -73,11 +75,16 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
   }
 }
 
-/** How many of these were done with, the first ones, and how many of them were set aside. */
-type Done = { readonly doneCount: number; readonly asideCount: number; readonly bytes: number }
+/** How many of these were done with, the first ones, how many of them were set aside, and how many marked as deleted. */
+type Done = {
+  readonly doneCount: number
+  readonly asideCount: number
+  readonly markedCount: number
+  readonly bytes: number
+}
 
 async function readBatch(
-  context: RelatedContext & { readonly budget: Budget },
+  context: RelatedContext & { readonly budget: Budget; readonly markedCount: number },
   run: Run<'related'>,
   wanted: readonly Due[],
 ): Promise<Done> {
@@ -102,40 +109,43 @@ async function readBatch(
     .map(({ name }) => ({ stream: name, keys: [] }))
   const gone = picked.filter(({ isGone }) => isGone).map((due) => ({ due, children: nothing }))
   const isBelieved = !failure && batch.gone.length > 0 && (await mayBeGone(context, run, batch))
-  const aside = [
-    ...batch.aside,
-    ...(isBelieved
-      ? []
-      : batch.gone.map((due) => ({ due, problem: 'the upstream says that there is no such assignment' }))),
-  ]
+  const setAsideGone = batch.gone.map((due) => ({
+    due,
+    problem: 'the upstream says that there is no such assignment',
+  }))
+  const aside = [...batch.aside, ...(isBelieved ? [] : setAsideGone)]
   // Before anything is thrown below: what is set aside now comes later, and the next run begins with others.
   await run.backlog.settle([...families, ...gone], [...aside, ...batch.incomplete])
   for (const { due, problem } of batch.incomplete) context.onIncomplete?.(due.assignmentId, problem)
-  if (isBelieved)
-    await run.shown.markGone(
-      batch.gone.map(({ assignmentId }) => ({ key: assignmentId, evidence: goneEvidence })),
-      askedAt,
-    )
+  const evident = batch.gone.map(({ assignmentId }) => ({ key: assignmentId, evidence: goneEvidence }))
+  const markedCount = isBelieved ? await run.shown.markGone(evident, askedAt) : 0
+  // Rows that were written since this run began are not marked by it, and would be due at once again.
+  if (isBelieved && markedCount < batch.gone.length) await run.backlog.settle([], setAsideGone)
   if (failure) throw failure.error
   if (batch.askedCount >= hopelessReads && aside.length === batch.askedCount)
     throw new Error(
       `None of ${batch.askedCount} extended reads could be used: ${aside[0]?.problem}. Check the permissions of the integration user, or remove RELATED.`,
     )
   const asideCount = aside.length + batch.incomplete.length
-  return { doneCount: picked.length, asideCount, bytes: batch.bytes }
+  return { doneCount: picked.length, asideCount, markedCount, bytes: batch.bytes }
 }
 
 const goneEvidence = 'asked for with its related records, and then by its id, it is gone'
 
-/** A 404 is believed only for few assignments, and while another one is shown (P7): a wrong client, or a lost right, hides all of them. */
+/**
+ * A 404 is believed only for few assignments, and while another one is shown (P7): a wrong client, or a lost right, hides all of them. Not
+ * while a person has to decide about deletions. `markedCount`: by this run.
+ */
 async function mayBeGone(
-  { source, signal }: RelatedContext,
+  { source, signal, markedCount }: RelatedContext & { readonly markedCount: number },
   run: Run<'related'>,
   batch: Batch,
 ): Promise<boolean> {
   const missing = batch.gone.length
   const living = (await run.shown.counts())?.living ?? 0
-  if (isDoubtful({ living, missing, seen: Math.max(0, living - missing) })) return false
+  const { isBlocked, marked } = await run.shown.beforehand()
+  const shortfall = { living, missing, seen: Math.max(0, living - missing) }
+  if (isBlocked || doubtfulWith(shortfall, marked + markedCount)) return false
   if (batch.families.length > 0) return true
   const other = await run.backlog.otherRead(batch.gone.map(({ assignmentId }) => assignmentId))
   return other !== null && typeof (await source.lookup?.(other, signal)) === 'object'
