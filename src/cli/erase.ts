@@ -15,7 +15,8 @@ import { recordedHere } from './recorded.ts'
 
 export const erase: Command = {
   name: 'erase',
-  summary: 'remove all traces of one record that the upstream has deleted',
+  summary:
+    'remove one record that the upstream has deleted, with its past and all that is kept under its key',
   usage: '<stream> <key> --reason TEXT [--with-related] [--dry-run] [--json]',
   options: {
     reason: option('TEXT', 'why; it is recorded, without the key'),

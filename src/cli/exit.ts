@@ -10,7 +10,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 export const exitMeanings: readonly (readonly [ExitCode, string])[] = [
   [exitCodes.done, 'done'],
-  [exitCodes.failed, 'a run failed or a difference was found'],
+  [exitCodes.failed, 'a run failed, deletions are blocked, or a difference was found'],
   [exitCodes.usage, 'wrong usage or configuration'],
   [exitCodes.upstream, 'the upstream was unreachable, refused or inconclusive'],
   [exitCodes.storage, 'Postgres or the queue'],

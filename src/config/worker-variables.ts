@@ -57,7 +57,7 @@ export const workerVariables = {
   },
   SCHEDULE_DELETIONS: {
     describe:
-      'how often Tidemark searches for records that vanished from the upstream; three small requests per stream if none did',
+      'how often Tidemark searches for records that vanished from the upstream; mostly one small request per stream, and at most three, if none did',
     ...scheduled('60s'),
   },
   HTTP_HOST: {
@@ -122,7 +122,7 @@ export const workerVariables = {
   FORGET_DELETED: {
     as: 'forgetDeletedMs',
     describe:
-      'after how long rows that are marked as deleted are erased, with their past and all that names them; a record that the upstream still shows stays',
+      'after how long rows that are marked as deleted are erased, with their past and all that is kept under their keys; a record that the upstream still shows stays',
     fallback: '`off`: they are kept',
     form: '`off`, or a duration of a day or more such as `2y`',
     schema: durationOrOff('off', 86_400_000),

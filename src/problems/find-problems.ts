@@ -198,7 +198,7 @@ const longWaitAsked = ([service, { since, error, code }]: readonly [string, Last
     since,
     what: `${code === signInAsksLater ? `The identity provider of the ${service} service` : `The ${service} service`} asks to be left alone for longer than an hour, so none of its streams is read. Tidemark tries once an hour. The last error: ${sentence(error ?? 'it was not recorded')}`,
     whatToDo:
-      'Ask the operator of the upstream whether this is meant and how it ends: `tidemark probe` shows the answer now. When it is over, restart the worker, or wait for its next try.',
+      'Ask the operator of the upstream whether this is meant and how it ends: `tidemark probe` shows the answer now. When it is over, Tidemark goes on by itself at its next try, an hour at most after the last one; a restart does not shorten that where the pause is kept for all workers.',
   })
 
 const tokenRefused = ([service, { since, error }]: readonly [string, LastFailure]): Problem =>

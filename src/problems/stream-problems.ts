@@ -24,11 +24,12 @@ export const problemMeanings = {
     'three or more runs in a row could not read everything, and the position did not move; or three or more reconciles could not list everything',
   failing: 'three or more runs of one kind failed in a row',
   stale: 'a stream should have been read STALE_AFTER ago by its own schedule, and was not',
-  target_missed: 'one of the three times of a stream is older than its target in the file that ALERTS names',
+  target_missed:
+    'one of the three times of a stream is older than its target, which the file that ALERTS names or a setting TARGET_… sets',
   deletions_blocked:
     'so many rows disappeared at once that Tidemark marks none as deleted before an operator has decided',
   deletions_frozen:
-    'an operator kept rows that the upstream no longer lists; until somebody looks again, no deletion is marked',
+    'an operator kept rows that the upstream no longer lists; until somebody looks again, no row is marked as deleted because its record is missing',
   quarantine: 'records of the upstream cannot be stored as rows; they are kept whole in quarantine',
   missed_rows: 'a reconcile found rows that the other runs should have brought; they are stored now',
   belief_changed: 'the upstream behaves differently than before; Tidemark has adapted',

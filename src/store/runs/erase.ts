@@ -1,4 +1,5 @@
-// Erasing (P20): removes all traces of records from here, in one transaction: rows, their past, and whatever names them by their keys.
+// Erasing (P20): removes records from here, in one transaction: rows, their past, and all that is kept under their keys. Texts that name a
+// key stay, such as notes of runs, evidence and recorded calls; docs/guides/privacy.md lists them.
 // Nothing that is known of the stream changes with it: neither its position, nor what is settled, nor which deletions are known.
 
 import pg, { type ClientBase, type Pool } from 'pg'

@@ -7,7 +7,10 @@ import { at, int8, tidemark } from './state.ts'
 
 // What the table and the view have alike.
 const saidOfAction = () => ({
-  /** Name given at sign-in; empty text if none was given, and for scripts. At the terminal, the user of the machine. */
+  /**
+   * `token:ola`, `oidc:ola`, `proxy:ola`, `ADMIN_TOKEN` or `VIEWER_TOKEN`, also for scripts; in the demo `demo`. At the terminal, the user of the
+   * machine. Empty if nobody was signed in, and for what Tidemark does by itself.
+   */
   who: text('who'),
   /** From where: `console`, `HTTP` (scripts), `terminal`, or `worker` for what Tidemark does to this table by itself. */
   door: text('door'),
