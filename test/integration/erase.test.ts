@@ -11,7 +11,10 @@ import { sync } from '../../src/cli/sync.ts'
 import { verify } from '../../src/cli/verify.ts'
 import { forgetDeleted } from '../../src/operator/erase.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import type { ChangesStream } from '../../src/streams/catalog.ts'
+import { readLookback } from '../../src/sync/changes/lookback.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
+import type { Source } from '../../src/sync/ports/source.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
@@ -104,6 +107,31 @@ describe.skipIf(!hasPostgres)('erasing', () => {
     expect((await call(erase, 'assignment', '7', '--dry-run')).stdout).toContain(
       'nothing of this record is here',
     )
+  })
+
+  it('does not come again by an answer that was under way', async () => {
+    await using upstream = await startSimulator({ assignments: 100 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    const given = { ...context.contextOf(assignment as ChangesStream), signal }
+    let isErased = false
+    const slow = (source: Source): Source => ({
+      ...source,
+      sortedBy: (field) => slow(source.sortedBy(field)),
+      async changes(request, until) {
+        const answer = await source.changes(request, until)
+        if (isErased || !('records' in answer) || answer.records.length < 50) return answer
+        isErased = true
+        upstream.source.remove('assignment', 50, 'hard')
+        await findDeletions(given)
+        await context.privacy.erase([{ stream: assignment, keys: ['50'] }])
+        return answer
+      },
+    })
+    const { error } = await readLookback({ ...given, source: slow(given.source), reach: 'whole' })
+    expect([isErased, String(error)]).toEqual([true, expect.stringContaining('RunFenced')])
+    expect(await query('select from mirror.assignment where assignment_id = 50')).toEqual([])
+    expect(await readLookback({ ...given, reach: 'whole' })).toMatchObject({ status: 'done', error: null })
   })
 
   it('marks what only the erased assignment had, where nobody looked at that yet', async () => {
