@@ -114,7 +114,10 @@ export type ShownRows = {
   markedByParts(limit: number): Promise<readonly bigint[]>
   /** The key of a row that the source marks as deleted. */
   someDeleted(): Promise<bigint | null>
-  /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). Keeps the evidence. */
+  /**
+   * Marks rows whose records were looked at and are gone; not one that was written since the run began, and none while a person has to
+   * decide about deletions (P7). Keeps the evidence.
+   */
   markGone(gone: readonly Gone[], askedAt: string): Promise<number>
   /** The time by the clock of the database: read before records are asked for. */
   clock(): Promise<string>

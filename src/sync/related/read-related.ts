@@ -119,7 +119,7 @@ async function readBatch(
   for (const { due, problem } of batch.incomplete) context.onIncomplete?.(due.assignmentId, problem)
   const evident = batch.gone.map(({ assignmentId }) => ({ key: assignmentId, evidence: goneEvidence }))
   const markedCount = isBelieved ? await run.shown.markGone(evident, askedAt) : 0
-  // Rows that were written since this run began are not marked by it, and would be due at once again.
+  // Not marked: written since this run began, or a person has to decide about deletions. They would be due at once again.
   if (isBelieved && markedCount < batch.gone.length) await run.backlog.settle([], setAsideGone)
   if (failure) throw failure.error
   if (batch.askedCount >= hopelessReads && aside.length === batch.askedCount)
@@ -133,8 +133,8 @@ async function readBatch(
 const goneEvidence = 'asked for with its related records, and then by its id, it is gone'
 
 /**
- * A 404 is believed only for few assignments, and while another one is shown (P7): a wrong client, or a lost right, hides all of them. Not
- * while a person has to decide about deletions. `markedCount`: by this run.
+ * A 404 is believed only for few assignments, and while another one is shown (P7): a wrong client, or a lost right, hides all of them.
+ * `markedCount`: by this run.
  */
 async function mayBeGone(
   { source, signal, markedCount }: RelatedContext & { readonly markedCount: number },
@@ -143,9 +143,9 @@ async function mayBeGone(
 ): Promise<boolean> {
   const missing = batch.gone.length
   const living = (await run.shown.counts())?.living ?? 0
-  const { isBlocked, marked } = await run.shown.beforehand()
+  const { marked } = await run.shown.beforehand()
   const shortfall = { living, missing, seen: Math.max(0, living - missing) }
-  if (isBlocked || doubtfulWith(shortfall, marked + markedCount)) return false
+  if (doubtfulWith(shortfall, marked + markedCount)) return false
   if (batch.families.length > 0) return true
   const other = await run.backlog.otherRead(batch.gone.map(({ assignmentId }) => assignmentId))
   return other !== null && typeof (await source.lookup?.(other, signal)) === 'object'
