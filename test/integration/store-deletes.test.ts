@@ -14,6 +14,8 @@ describe.skipIf(!hasPostgres)('a row', () => {
       truncate mirror.assignment, tidemark.suspect;
       drop table if exists mirror.tracker_object cascade;
       delete from tidemark.field where stream = 'tracker_object';
+      -- What they marked counts for a day.
+      delete from tidemark.run;
       update tidemark.stream set blocked_deletions = null, key_field = null`)
   })
 
