@@ -1,5 +1,6 @@
 // How rows are marked deleted, and come back.
 
+import { setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../src/json/json.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -15,7 +16,7 @@ describe.skipIf(!hasPostgres)('a row', () => {
       drop table if exists mirror.tracker_object cascade;
       delete from tidemark.field where stream = 'tracker_object';
       -- What they marked counts for a day.
-      delete from tidemark.run;
+      update tidemark.run set marked_deleted = 0;
       update tidemark.stream set blocked_deletions = null, key_field = null`)
   })
 
@@ -92,6 +93,8 @@ describe.skipIf(!hasPostgres)('a row', () => {
     const changed = { ...record, RowVersion: 6 }
     await write(record)
     const readBefore = [assignments(record), assignments(changed)]
+    // How long ago a page was read is known but for the time that it takes to Postgres.
+    await setTimeout(1_000)
     const reconcile = await storeOf(database).openRun('reconcile', 'assignment')
     if ('busy' in reconcile) throw new Error(reconcile.busy)
     await reconcile.absent.gather()
