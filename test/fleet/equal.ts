@@ -50,17 +50,27 @@ export const equal: Trial = {
   },
 }
 
+/** Of the records of a client. A person would be asked about more than a fifth (P7), and nobody is there. */
+const mostRemoved = 0.1
+
 /** Returns how many changes were made. */
 export async function changeAll(clients: readonly FleetClient[], signal: AbortSignal): Promise<number> {
   let changes = 0
+  const removed = new Map<string, number>()
+  const mayRemove = (list: string, records: number) => {
+    const count = 1 + (removed.get(list) ?? 0)
+    if (count > records * mostRemoved) return false
+    removed.set(list, count)
+    return true
+  }
   while (!signal.aborted) {
-    const { source } = clients[Math.floor(Math.random() * clients.length)] as FleetClient
+    const { name, source } = clients[Math.floor(Math.random() * clients.length)] as FleetClient
     const resource = Math.random() < 0.7 ? 'assignment' : 'assignment_note'
     const ids = source.ids(resource)
     const id = ids[Math.floor(Math.random() * ids.length)]
     const chance = Math.random()
     if (id === undefined || chance < 0.1) source.insert(resource)
-    else if (chance < 0.12) source.remove(resource, id)
+    else if (chance < 0.12 && mayRemove(`${name} ${resource}`, ids.length)) source.remove(resource, id)
     else source.change(resource, id)
     changes++
     await wait(1_000 / changesPerSecond)
