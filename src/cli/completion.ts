@@ -32,10 +32,8 @@ const placeholders = ['stream', 'id']
 
 /** Second words of a verb, such as `list`, as its usage has them. Values of options are none, nor is what stands for something. */
 export function secondWords(usage: string): readonly string[] {
-  const bare = (usage.startsWith('<') ? usage : usage.replaceAll(/<[^<>]*>/g, '')).replaceAll(
-    /--[a-z-]+ [\w|]+/g,
-    '',
-  )
+  const named = usage.startsWith('<') ? usage : usage.replaceAll(/<[^<>]*>/g, '')
+  const bare = named.replaceAll(/[ [(]--[a-z-]+ [\w|]+/g, '')
   const found = [...bare.matchAll(/(?:^[[<]?|\| ?)([a-z]{2,})\b(?![:=…])/g)].map(([, word = '']) => word)
   return found.filter((word) => !placeholders.includes(word))
 }
