@@ -15,7 +15,7 @@ export type Shortfall = {
   readonly fingerprint?: string | null
 }
 /** An empty listing, or one that lost more than a fifth, proves nothing (P7). */
-export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
+const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
   missing > 0 && (seen === 0 || missing * 5 > living)
 
 /**
