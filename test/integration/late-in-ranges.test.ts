@@ -37,6 +37,18 @@ describe.skipIf(!hasPostgres)('what comes while a reading takes its time', () =>
     expect((await context.read(objects, 'incremental', { signal })).tally.inserted).toBe(0)
   })
 
+  it('a list that grows all the time is read all the same', async () => {
+    const { upstream, context } = await open({ assignments: 1, objects: 25 }, { PAGE_SIZE: '10' })
+    upstream.onRequest(({ path }) => {
+      if (path.includes('AssignmentObject')) upstream.source.insert('assignment_object', {})
+    })
+    for (let turn = 0; turn < 2; turn++)
+      expect(await context.read(objects, 'incremental', { signal })).toMatchObject({
+        status: 'done',
+        isComplete: true,
+      })
+  })
+
   it('asks for a reconcile after a reading in ranges that took longer than the look-back, and after no other', async () => {
     const { upstream, context } = await open(
       { assignments: 600 },

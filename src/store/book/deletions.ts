@@ -80,24 +80,29 @@ export type DeletionEvidence = {
 
 const mostSamples = 20
 
-const markedBySql = (kinds: string) => `(
+const markedBy = (kinds: string) => `(
   select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
   where run.stream = name and run.kind in (${kinds}) and run.started_at > now() - interval '1 day'
     and run.started_at > coalesce(deletions_approved_at, '-infinity'))`
 
-/** How many rows were marked within the last day, since a person last approved deletions. Too many are too many bit by bit as well (P7). */
-export async function markedWithinDay(client: Queryable, stream: string): Promise<number> {
-  const found = await queryRow<{ marked: number; related: number }>(client, {
-    name: 'tidemark_marked_within_day',
-    text: `select ${markedBySql(`'deletions', 'reconcile', 'list'`)} as marked, ${markedBySql(`'related'`)} as related
-      from tidemark.stream where name = $1`,
-    values: [stream],
-  })
+/** Of a line of tidemark.stream: what runs marked within the last day, since a person last approved deletions. For `markedOf`. */
+export const markedSql = `${markedBy(`'deletions', 'reconcile', 'list'`)} as marked, ${markedBy(`'related'`)} as related`
+export type Marked = { readonly marked: number; readonly related: number }
+
+/** How many rows of the stream these are. Too many are too many bit by bit as well (P7). */
+export async function markedOf(client: Queryable, stream: string, found: Marked | null): Promise<number> {
   const { marked = 0, related = 0 } = found ?? {}
   if (related === 0) return marked
   // Runs of related records count what they marked in other tables, too.
   return Math.max(marked, Math.min(marked + related, await countFoundGone(client, stream)))
 }
+
+export const markedWithinDay = async (client: Queryable, stream: string): Promise<number> =>
+  markedOf(
+    client,
+    stream,
+    await queryRow<Marked>(client, `select ${markedSql} from tidemark.stream where name = $1`, [stream]),
+  )
 
 /** Of rows `mine` of the line `known`: found gone within the last day, since a person last decided about deletions. */
 const foundGoneSql = `mine._deleted_reason = 'absent' and mine._deleted_at > greatest(now() - interval '1 day', known.deletions_approved_at)`

@@ -156,7 +156,7 @@ async function settle(client: ClientBase, tableSchema: TableSchema, seen: SeenSi
        where suspect.stream = $1 and suspect.key = seen.key`,
       [name, seen.value],
     )
-    return { ...nothing, blocked: missing }
+    return { ...nothing, blocked: missing, markedBefore: shortfall.marked ?? 0 }
   }
   await client.query('delete from tidemark.suspect where stream = $1', [name])
   if (missing === 0) return nothing

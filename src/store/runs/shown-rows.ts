@@ -9,7 +9,7 @@ import {
   type ShownRows,
   type Slice,
 } from '../../sync/ports/audits.ts'
-import { markedWithinDay } from '../book/deletions.ts'
+import { type Marked, markedOf, markedSql } from '../book/deletions.ts'
 import { isUnexplainedSql } from '../book/symptoms.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
@@ -166,17 +166,17 @@ export function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'bloc
       }),
     async beforehand() {
       return await session.alone(async () => {
-        const found = await queryRow<Omit<Beforehand, 'marked'>>(client, {
+        const found = await queryRow<Beforehand & Marked>(client, {
           name: 'tidemark_before_search',
-          text: `select blocked_deletions is not null as "isBlocked", sweep_began_at as "sweepBeganAt",
+          text: `select blocked_deletions is not null as "isBlocked", ${markedSql}, sweep_began_at as "sweepBeganAt",
              exists (
                select from tidemark.suspect where stream = $1 and (there_at is not null or starts_with(evidence, $2))
              ) as "mustLookAgain"
            from tidemark.stream where name = $1`,
           values: [stream.name, provenByParts],
         })
-        const marked = await markedWithinDay(client, stream.name)
-        return { ...(found ?? { isBlocked: false, sweepBeganAt: null, mustLookAgain: true }), marked }
+        const { isBlocked = false, sweepBeganAt = null, mustLookAgain = true } = found ?? {}
+        return { isBlocked, sweepBeganAt, mustLookAgain, marked: await markedOf(client, stream.name, found) }
       })
     },
   }

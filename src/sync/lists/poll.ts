@@ -45,20 +45,20 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
     }
     return withoutTwins(readRecords(records, [keyField ?? ''], null), chosenBy(stream, keyField))
   }
-  let [pages, pagesOfPass, newInPass] = [0, 0, 0]
-  // If no row is missing, there is no deletion to prove, and no further pass is needed, unless records were new: of those a deletion may have
-  // moved one from a page that was still to come to one that was read already.
+  let [pages, inserted, isAgain] = [0, 0, false]
+  // If no row is missing, there is no deletion to prove, and no further pass is needed. But if records were new, a deletion may have moved
+  // another new one from a page that was still to come to one that was read already: a second pass shows it. Not a third one for those that
+  // came meanwhile: a list that grows all the time would never be read.
   const isEnough = async () => {
-    const mayLackNew = pagesOfPass > 1 && newInPass > 0
-    pagesOfPass = newInPass = 0
+    const mayLackNew = !isAgain && pages > 1 && inserted > 0
+    isAgain = true
     return !mayLackNew && (await run.absences.count(1)) === 0
   }
   const listing = { source, run, pageSize, signal, read }
   const listed = await listWhole({ ...listing, isEnough, tellsTwins: true }, async (page) => {
     pages++
-    pagesOfPass++
     const written = await run.pages.commit(page, null)
-    newInPass += written.inserted
+    inserted += written.inserted
     context.onWritten?.(written, null)
   })
   const twice = pages > 1 ? await run.seen.twice(mostTwins) : []
@@ -66,11 +66,12 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
   if (twice.length > 0) await keepTwins(new Set(twice), run, listing, chosenBy(stream, keyField))
   if (absences === null)
     return { note: `${whyUnproven(listed)}, so no row was marked deleted`, isComplete: false }
-  const { blocked, waiting } = absences
+  const { blocked, waiting, markedBefore = 0 } = absences
+  const before = markedBefore > 0 ? `, after ${count(markedBefore)} others were marked within a day,` : ''
   return {
     note:
       blocked > 0
-        ? `deletions blocked: ${count(blocked)} rows disappeared from the upstream at once and were not marked deleted. To see which they are: tidemark deletions list ${stream.name}`
+        ? `deletions blocked: ${count(blocked)} rows disappeared from the upstream at once${before} and were not marked deleted. To see which they are: tidemark deletions list ${stream.name}`
         : null,
     isComplete: blocked === 0,
     // A row that this list lacks for the first time is not marked yet.

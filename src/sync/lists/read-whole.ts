@@ -101,6 +101,8 @@ export async function listWhole(
         case 'count':
           await pages.settled()
           move = sawCount(listing, await run.seen.countAround(step.around))
+          if (isPassOver(listing, move) && (await context.isEnough?.()))
+            return { isProven: true, passes: listing.pass, received }
           break
         case 'only page': {
           await pages.settled()
@@ -117,6 +119,10 @@ export async function listWhole(
     await pages.settled()
   }
 }
+
+/** And it has proven nothing. */
+const isPassOver = ({ pass }: ListingMove['listing'], { listing, step }: ListingMove): boolean =>
+  listing.pass !== pass || step.kind === 'uncertain'
 
 const onlyOnePage =
   'the list shows its first page whichever is asked for, and there may be more records than are on it'

@@ -40,7 +40,13 @@ export type ListAbsences = {
    */
   settle(firstPage: number, approved?: number): Promise<Absences>
 }
-export type Absences = { readonly marked: number; readonly waiting: number; readonly blocked: number }
+export type Absences = {
+  readonly marked: number
+  readonly waiting: number
+  readonly blocked: number
+  /** Within a day, where only together with them too many are missing. */
+  readonly markedBefore?: number
+}
 
 // ── reconcile and verification ───────────────────────────────────────────────────────────────────────────────
 

@@ -174,7 +174,7 @@ export class RunFenced extends Error {
 
   constructor(stream: string, kind: string) {
     super(
-      `The ${kind} run of ${stream} lost its turn: another run or a rewind came in between, or everything is read again because the upstream, the source or the table is not what it was. What it had committed is kept.`,
+      `The ${kind} run of ${stream} lost its turn: another run, a rewind or an erase came in between, or everything is read again because the upstream, the source or the table is not what it was. What it had committed is kept.`,
     )
   }
 }

@@ -50,8 +50,8 @@ type Inspection = {
 
 const notLookedForGone = (listed: Listed) =>
   `${whyUnproven(listed)}, so rows whose records are gone were not looked for`
-const tooMuchIsGone = ({ missing, living }: Shortfall): string =>
-  `${missing} of ${living} rows are missing from the list, too many to be believed: a reconcile blocks such deletions until an operator approves them`
+const tooMuchIsGone = ({ missing, living, marked = 0 }: Shortfall): string =>
+  `${missing} of ${living} rows are missing from the list${marked > 0 ? `, after ${plural(marked, 'other')} ${marked === 1 ? 'was' : 'were'} marked within a day` : ''}, too many to be believed: a reconcile blocks such deletions until an operator approves them`
 
 const extra = (key: string): Difference => ({
   key,
@@ -132,7 +132,9 @@ async function verifyList(inspection: Inspection): Promise<RunReading> {
 /** Too many at once, or bit by bit, or a person has to decide about deletions (P7). Null: those that are missing may be gone. */
 async function whyNoneIsGone({ context, run }: Inspection, shortfall: Shortfall): Promise<string | null> {
   const { isBlocked, marked } = await run.verification.beforehand()
-  if (doubtfulWith(shortfall, marked)) return tooMuchIsGone(shortfall)
+  // Whoever only compares is told what is missing.
+  const tooMany = doubtfulWith(shortfall, context.repair ? marked : 0)
+  if (tooMany !== null) return tooMuchIsGone(tooMany)
   return isBlocked && context.repair && shortfall.missing > 0
     ? `deletions are blocked, so no row was marked deleted. To review them: tidemark deletions list ${context.stream.name}`
     : null

@@ -47,7 +47,9 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
   const { signal, now } = context
   const endsAtMs = now().getTime() + turnMs
   const budget: Budget = { mostBytes: batchBytes, largestBytes: 0 }
-  let [asideCount, markedCount] = [0, 0]
+  // Within the last day, also by other runs.
+  let { marked: markedCount } = await run.shown.beforehand()
+  let asideCount = 0
   const note = () =>
     asideCount > 0
       ? `${plural(asideCount, 'assignment')} could not be read and will be tried again later`
@@ -120,13 +122,14 @@ async function readBatch(
   const evident = batch.gone.map(({ assignmentId }) => ({ key: assignmentId, evidence: goneEvidence }))
   const markedCount = isBelieved ? await run.shown.markGone(evident, askedAt) : 0
   // Not marked: written since this run began, or a person has to decide about deletions. They would be due at once again.
-  if (isBelieved && markedCount < batch.gone.length) await run.backlog.settle([], setAsideGone)
+  const isKept = isBelieved && markedCount < batch.gone.length
+  if (isKept) await run.backlog.settle([], setAsideGone)
   if (failure) throw failure.error
   if (batch.askedCount >= hopelessReads && aside.length === batch.askedCount)
     throw new Error(
       `None of ${batch.askedCount} extended reads could be used: ${aside[0]?.problem}. Check the permissions of the integration user, or remove RELATED.`,
     )
-  const asideCount = aside.length + batch.incomplete.length
+  const asideCount = aside.length + batch.incomplete.length + (isKept ? setAsideGone.length - markedCount : 0)
   return { doneCount: picked.length, asideCount, markedCount, bytes: batch.bytes }
 }
 
@@ -134,7 +137,7 @@ const goneEvidence = 'asked for with its related records, and then by its id, it
 
 /**
  * A 404 is believed only for few assignments, and while another one is shown (P7): a wrong client, or a lost right, hides all of them.
- * `markedCount`: by this run.
+ * `markedCount`: within the last day.
  */
 async function mayBeGone(
   { source, signal, markedCount }: RelatedContext & { readonly markedCount: number },
@@ -143,9 +146,8 @@ async function mayBeGone(
 ): Promise<boolean> {
   const missing = batch.gone.length
   const living = (await run.shown.counts())?.living ?? 0
-  const { marked } = await run.shown.beforehand()
   const shortfall = { living, missing, seen: Math.max(0, living - missing) }
-  if (doubtfulWith(shortfall, marked + markedCount)) return false
+  if (doubtfulWith(shortfall, markedCount)) return false
   if (batch.families.length > 0) return true
   const other = await run.backlog.otherRead(batch.gone.map(({ assignmentId }) => assignmentId))
   return other !== null && typeof (await source.lookup?.(other, signal)) === 'object'
